@@ -1,0 +1,218 @@
+"""Files that only their user can read, replaced whole or appended to whole, never outside the folder they belong to.
+
+Replacing follows the known recipe (temporary file in the same folder, sync, rename, sync of the folder): a reader sees the old
+content or the new, and so does the machine after a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+from typing import Protocol
+
+from crewlog.storage.errors import StorageFailed
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+SIDE_FOLDER = ".crewlog"
+"""Beside the files of a folder: their locks, a task list's ledger, the derived index. codebot ignores it; so does git."""
+
+_temporary_numbers = itertools.count(1)
+
+
+class Durability(Protocol):
+    """How far a write has got when the call that made it returns."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether replacing a file waits for the device, so that it must not be done on an event loop."""
+
+    def replacing(self, descriptor: int) -> None:
+        """Called with a complete temporary file before it is renamed over the old one."""
+
+    def replaced(self, folder: str) -> None:
+        """Called after names in `folder` changed (rename, create, delete)."""
+
+    def appended(self, descriptor: int) -> None:
+        """Called after whole lines were appended."""
+
+
+class _Power:
+    waits = True
+
+    def replacing(self, descriptor: int) -> None:
+        sync_data(descriptor)
+
+    def replaced(self, folder: str) -> None:
+        sync_folder(folder)
+
+    def appended(self, descriptor: int) -> None:
+        sync_data(descriptor)
+
+
+class _Process:
+    waits = False
+
+    def replacing(self, descriptor: int) -> None:
+        pass
+
+    def replaced(self, folder: str) -> None:
+        pass
+
+    def appended(self, descriptor: int) -> None:
+        pass
+
+
+POWER: Durability = _Power()
+"""On the device before the call returns: survives a power cut."""
+PROCESS: Durability = _Process()
+"""With the kernel before the call returns: survives the death of every process, not of the machine."""
+
+
+if hasattr(os, "fdatasync"):
+
+    def sync_data(descriptor: int) -> None:
+        """Waits until the file's content is on the device."""
+        os.fdatasync(descriptor)
+else:
+    import fcntl
+
+    def sync_data(descriptor: int) -> None:
+        """Waits until the file's content is on the device; macOS needs its own call for that."""
+        full_sync = getattr(fcntl, "F_FULLFSYNC", None)
+        if full_sync is None:
+            os.fsync(descriptor)
+        else:
+            fcntl.fcntl(descriptor, full_sync)
+
+
+def sync_folder(folder: str) -> None:
+    """Waits until the names in `folder` are on the device. Where folders cannot be opened (Windows) there is nothing to do."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: str, durability: Durability = PROCESS) -> None:
+    """Creates `folder` and what is missing above it, each for its user only. Raises `StorageFailed`."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    if above and above != folder:
+        make_folder(above, durability)
+    try:
+        os.mkdir(folder, FOLDER_MODE)
+        durability.replaced(above)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise StorageFailed(folder, "ENOTDIR", "a file is where a folder is needed") from None
+    except OSError as error:
+        raise StorageFailed.from_os(error, folder) from error
+
+
+def side_folder(folder: str) -> str:
+    """`folder`'s `.crewlog`, created with a `.gitignore` of its own where it is missing. Raises `StorageFailed`."""
+    path = os.path.join(folder, SIDE_FOLDER)
+    if not os.path.isdir(path):
+        make_folder(path)
+        ignore = os.path.join(path, ".gitignore")
+        try:
+            descriptor = os.open(ignore, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        except FileExistsError:
+            return path
+        except OSError as error:
+            raise StorageFailed.from_os(error, ignore) from error
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"*\n")
+    return path
+
+
+def require_inside(path: str, root: str) -> None:
+    """Raises `StorageFailed` where writing to `path` would, by a symbolic link, write outside the folder `root`.
+
+    `root` itself may be a link. What `path` names need not exist.
+    """
+    real_root = os.path.realpath(root)
+    real_path = os.path.realpath(path)
+    if real_path != real_root and not real_path.startswith(real_root.rstrip(os.sep) + os.sep):
+        raise StorageFailed(path, "ELOOP", f"a symbolic link leads out of {root}; remove the link, or move the files in")
+
+
+def temporary_name(path: str) -> str:
+    """A name beside `path` that nobody else uses and that neither codebot nor Crewlog takes for a record."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.getpid()}-{next(_temporary_numbers)}-{os.urandom(2).hex()}.tmp")
+
+
+def stage(path: str, content: bytes, durability: Durability) -> str:
+    """Writes `content` to a temporary file beside `path` and returns its name; `os.replace` makes it real.
+
+    Raises `StorageFailed` and leaves nothing behind.
+    """
+    temporary = temporary_name(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(temporary, flags, FILE_MODE)
+    except OSError as error:
+        raise StorageFailed.from_os(error, path) from error
+    try:
+        try:
+            write_all(descriptor, content)
+            durability.replacing(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        unlink_quietly(temporary)
+        raise StorageFailed.from_os(error, path) from error
+    return temporary
+
+
+def replace_file(path: str, content: bytes, durability: Durability = POWER) -> os.stat_result:
+    """Makes `content` the content of `path` in one step; returns the new file's stat.
+
+    Raises `StorageFailed`: then the old file stands as it was and nothing is left behind.
+    """
+    temporary = stage(path, content, durability)
+    try:
+        status = os.stat(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        unlink_quietly(temporary)
+        raise StorageFailed.from_os(error, path) from error
+    try:
+        durability.replaced(os.path.dirname(path))
+    except OSError as error:
+        raise StorageFailed.from_os(error, path) from error
+    return status
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """`os.write` until all is written; a short write is followed by the error that caused it. Raises `OSError`."""
+    view = memoryview(content)
+    while view:
+        written = os.write(descriptor, view)
+        if written == 0:
+            raise OSError(errno.EIO, "nothing was written")
+        view = view[written:]
+
+
+def append_all(descriptor: int, content: bytes, size_before: int) -> None:
+    """Appends `content` whole or not at all: after an error the file is cut back to `size_before`. Raises `OSError`."""
+    try:
+        write_all(descriptor, content)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error is the one to tell; a torn tail is mended by the next append
+            os.ftruncate(descriptor, size_before)
+        raise
+
+
+def unlink_quietly(path: str) -> None:
+    """Removes a file of our own that may be gone already; a temporary file that stays is no reason to fail."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
