@@ -26,8 +26,12 @@ class Durability(Protocol):
     """How far a write has got when the call that made it returns."""
 
     @property
-    def waits(self) -> bool:
+    def replacing_waits(self) -> bool:
         """Whether replacing a file waits for the device, so that it must not be done on an event loop."""
+
+    @property
+    def appending_waits(self) -> bool:
+        """The same of appending lines."""
 
     def replacing(self, descriptor: int) -> None:
         """Called with a complete temporary file before it is renamed over the old one."""
@@ -40,7 +44,8 @@ class Durability(Protocol):
 
 
 class _Power:
-    waits = True
+    replacing_waits = True
+    appending_waits = True
 
     def replacing(self, descriptor: int) -> None:
         sync_data(descriptor)
@@ -53,7 +58,8 @@ class _Power:
 
 
 class _Process:
-    waits = False
+    replacing_waits = False
+    appending_waits = False
 
     def replacing(self, descriptor: int) -> None:
         pass

@@ -8,6 +8,7 @@ UTF-8 are let through inside strings, nesting may reach 10,000 levels).
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import TypeVar
@@ -109,7 +110,7 @@ def decode_string(raw: bytes | msgspec.Raw) -> str | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:
-        text = json.loads(data.decode("utf-8", "replace"))
+        text = json.loads(decode_utf8(data))
     except ValueError:
         return None
     return text if isinstance(text, str) else None
@@ -128,7 +129,7 @@ def decode_lenient(raw: bytes, decoder: msgspec.json.Decoder[_T], type_: type[_T
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        value = json.loads(raw.decode("utf-8", "replace"))
+        value = json.loads(decode_utf8(raw))
     except RecursionError:
         raise msgspec.ValidationError("nested too deeply") from None
     except ValueError as error:
@@ -143,8 +144,22 @@ def to_utf8(raw: bytes) -> bytes:
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
-        return raw.decode("utf-8", "replace").encode("utf-8")
+        return decode_utf8(raw).encode("utf-8")
     return raw
+
+
+def decode_utf8(raw: bytes) -> str:
+    """The text with each stray byte read as U+FFFD: one a byte, as in Go, where Python's own "replace" may take two for one."""
+    return raw.decode("utf-8", "crewlog-each-byte")
+
+
+def _each_byte(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error("crewlog-each-byte", _each_byte)
 
 
 def _without_surrogates(value: object) -> object:

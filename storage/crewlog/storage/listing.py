@@ -1,0 +1,178 @@
+"""What a list shows of a session, found without building its tree: one pass over the lines, continued where the log grew."""
+
+from __future__ import annotations
+
+import msgspec
+
+from crewlog.storage import rawjson, times
+from crewlog.storage.entries import read_header
+from crewlog.storage.errors import SessionCorrupt, StorageFailed
+from crewlog.storage.log import AppendLog, Line, Look
+from crewlog.storage.records import EntryKind, Header, SessionInfo
+from crewlog.storage.snapshot import session_name
+
+FIRST_MESSAGE = 80
+"""Characters of the first message that a list shows; of a longer one the last three are dots."""
+
+
+class Skipped(msgspec.Struct):
+    """A file that cannot be shown, and why."""
+
+    path: str
+    reason: str
+
+
+class _ListLine(msgspec.Struct):
+    kind: str | None = ""
+    id: str | None = ""
+    parent_id: str | None = ""
+    timestamp: msgspec.Raw = msgspec.Raw(b"null")
+    data: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Block(msgspec.Struct):
+    text: str | None = ""
+
+
+class _Metadata(msgspec.Struct):
+    injected: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Message(msgspec.Struct):
+    role: str | None = ""
+    content: list[_Block | None] | None = None
+    metadata: _Metadata | None = None
+
+
+_line_decoder = msgspec.json.Decoder(_ListLine)
+_message_decoder = msgspec.json.Decoder(_Message)
+
+
+class SessionSummary:
+    """The summary of one log, brought up to date by `refresh`. Reading never changes the file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._log = AppendLog(path)
+        self._clear()
+
+    def refresh(self) -> None:
+        """Raises `SessionCorrupt`, `UnsupportedVersion` or `StorageFailed` for a file that is no session."""
+        look = self._log.look()
+        if look is Look.SAME:
+            return
+        if look is Look.MISSING:
+            raise StorageFailed(self.path, "ENOENT", "the file is gone")
+        if look is not Look.GREW:
+            self._log.forget()
+            self._clear()
+        try:
+            self._log.read_added(self._accept, self._accept_tail)
+            if self._header is None:
+                raise SessionCorrupt(self.path, 0, "empty file")
+        except BaseException:
+            self._log.forget()
+            self._clear()
+            raise
+
+    def info(self) -> SessionInfo:
+        """As of the last refresh."""
+        header = self._header or Header()
+        name = header.name if self._name is None else self._name
+        return SessionInfo(
+            header.session_id,
+            name,
+            self.path,
+            header.cwd,
+            header.created,
+            self._newest.text or header.created,
+            self._messages,
+            self._first_message,
+        )
+
+    def _clear(self) -> None:
+        self._header: Header | None = None
+        self._name: str | None = None
+        self._messages = 0
+        self._first_message = ""
+        self._has_first = False
+        self._newest = NewestTime()
+
+    def _accept(self, line: Line) -> None:
+        found = _read_line(line.content)
+        if self._header is None:
+            self._accept_header(found, line)
+        if found is None:
+            return
+        kind = found.kind
+        self._newest.see(bytes(found.timestamp))
+        if kind == EntryKind.MESSAGE:
+            self._messages += 1
+            if not self._has_first:
+                self._see_message(found.data)
+        elif kind == EntryKind.SESSION_INFO:
+            name = session_name(found.data)
+            if name is not None:
+                self._name = name
+
+    def _accept_tail(self, line: Line) -> bool:
+        if _read_line(line.content) is None:
+            if self._header is None:
+                raise SessionCorrupt(self.path, line.number, "not a session file")
+            return False
+        self._accept(line)
+        return True
+
+    def _accept_header(self, found: _ListLine | None, line: Line) -> None:
+        if found is None or found.kind != EntryKind.HEADER:
+            raise SessionCorrupt(self.path, line.number, "not a session file")
+        self._header = read_header(found.data, self.path, line.number)
+        self._newest.see(rawjson.encode_string(self._header.created))
+
+    def _see_message(self, data: msgspec.Raw) -> None:
+        try:
+            message = rawjson.decode_lenient(bytes(data), _message_decoder, _Message)
+        except msgspec.MsgspecError:
+            return
+        if message.role != "user":
+            return
+        if message.metadata is not None and bytes(message.metadata.injected) == b"true":
+            return
+        text = next((block.text for block in message.content or [] if block is not None and block.text), "")
+        if text:
+            self._has_first = True
+            self._first_message = text if len(text) <= FIRST_MESSAGE else text[: FIRST_MESSAGE - 3] + "..."
+
+
+def _read_line(content: bytes) -> _ListLine | None:
+    try:
+        return _line_decoder.decode(content)
+    except msgspec.ValidationError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        parts = rawjson.members(content)
+    except rawjson.Invalid:
+        return None
+    kind = rawjson.decode_string(parts.get("kind", b'""'))
+    return _ListLine(kind, "", "", msgspec.Raw(parts.get("timestamp", b"null")), msgspec.Raw(parts.get("data", b"")))
+
+
+class NewestTime:
+    """The newest of many RFC 3339 times. Those of one offset are compared as text, so that few need to be parsed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._ns = 0
+
+    def see(self, raw: bytes) -> None:
+        """`raw`: the time as a JSON string. What is no time is passed over."""
+        text = raw[1:-1]
+        best = self.text.encode()
+        if best and text[:19] < best[:19] and text[-6:] == best[-6:] and len(text) > 19:
+            return
+        decoded = text.decode("ascii", "replace")
+        ns = times.parse_ns(decoded)
+        if ns is not None and (not self.text or ns > self._ns):
+            self.text, self._ns = decoded, ns

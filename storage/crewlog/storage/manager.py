@@ -1,0 +1,154 @@
+"""The sessions of one project: making, finding, opening and listing them."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import msgspec
+
+from crewlog.storage import times
+from crewlog.storage.entries import HEADER_ID, VERSION, new_id, write_entry
+from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed
+from crewlog.storage.files import POWER, Durability
+from crewlog.storage.listing import SessionSummary, Skipped
+from crewlog.storage.log import AppendLog
+from crewlog.storage.names import check_name
+from crewlog.storage.records import Entry, EntryKind, SessionInfo
+from crewlog.storage.sessions import SessionStore
+
+SUFFIX = ".jsonl"
+_Names = list[str]
+_Infos = list[SessionInfo]
+_SkippedFiles = list[Skipped]
+
+
+class SessionList(msgspec.Struct):
+    """`sessions`: newest `updated` first. `skipped`: the files that are no session, with their reasons."""
+
+    sessions: list[SessionInfo]
+    skipped: list[Skipped]
+
+
+class _HeaderOut(msgspec.Struct, omit_defaults=True):
+    version: int = msgspec.field(default_factory=lambda: VERSION)
+    session_id: str = msgspec.field(default_factory=str)
+    name: str = ""
+    cwd: str = msgspec.field(default_factory=str)
+    created: str = msgspec.field(default_factory=str)
+
+
+class SessionManager:
+    """The session logs in the folder `dir`. Thread-safe. Go: Manager.
+
+    `root`: the folder that symbolic links must not lead a write out of (default: `dir`).
+    """
+
+    def __init__(self, dir: str, *, durability: Durability = POWER, root: str | None = None) -> None:
+        self.dir = dir
+        self.durability = durability
+        self.root = root or dir
+        self._mutex = threading.Lock()
+        self._summaries: dict[str, SessionSummary] = {}
+
+    def create(self, cwd: str, *, name: str = "") -> SessionStore:
+        """A new session for the working directory `cwd`. Raises `StorageFailed`."""
+        while True:
+            session_id = new_id(())
+            path = os.path.join(self.dir, f"{times.local_date()}_{session_id}{SUFFIX}")
+            if self._find(session_id) is None:
+                break
+        return self.write_new(path, session_id, cwd, name, b"")
+
+    def write_new(self, path: str, session_id: str, cwd: str, name: str, more: bytes) -> SessionStore:
+        """A new log at `path`: a header, then the lines of `more`, written together. Raises `StorageFailed`."""
+        created = times.now()
+        header = msgspec.json.encode(_HeaderOut(session_id=session_id, name=name, cwd=cwd, created=created))
+        line = write_entry(Entry(EntryKind.HEADER, HEADER_ID, "", created, msgspec.Raw(header)))
+        log = AppendLog(path, durability=self.durability, root=self.root)
+        log.create(line + more)
+        log.close()
+        return self.open_path(path)
+
+    def open(self, session_id: str) -> SessionStore:
+        """Raises `InvalidName`, `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`. Never changes the file."""
+        return self.open_path(self.find(session_id))
+
+    def open_path(self, path: str) -> SessionStore:
+        """As `open`, by the path of the log."""
+        store = SessionStore(path, durability=self.durability, root=self.root)
+        try:
+            store.refresh()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def find(self, session_id: str) -> str:
+        """The path of a session's log: of several, the first in name order. Raises `InvalidName`, `SessionNotFound`."""
+        check_name(session_id, "sessionId")
+        path = self._find(session_id)
+        if path is None:
+            raise SessionNotFound(session_id)
+        return path
+
+    def list(self) -> SessionList:
+        """All sessions, newest first. A file that cannot be shown is reported and hides no other. Raises `StorageFailed`.
+
+        What was read once is read again only where the file changed.
+        """
+        sessions: _Infos = []
+        skipped: _SkippedFiles = []
+        with self._mutex:
+            names = self._names()
+            for gone in self._summaries.keys() - set(names):
+                del self._summaries[gone]
+            for name in names:
+                self._summarize(name, sessions, skipped)
+        sessions.sort(key=newest_first)
+        return SessionList(sessions, skipped)
+
+    def most_recent(self) -> SessionInfo | None:
+        """The session that was updated last, None where there is none."""
+        return next(iter(self.list().sessions), None)
+
+    def info(self, path: str) -> SessionInfo:
+        """The summary of one log. Raises as `open` does."""
+        with self._mutex:
+            summary = self._summaries.setdefault(os.path.basename(path), SessionSummary(path))
+            try:
+                summary.refresh()
+            except StorageError:
+                del self._summaries[os.path.basename(path)]
+                raise
+            return summary.info()
+
+    def _summarize(self, name: str, sessions: _Infos, skipped: _SkippedFiles) -> None:
+        path = os.path.join(self.dir, name)
+        summary = self._summaries.get(name) or SessionSummary(path)
+        try:
+            summary.refresh()
+        except StorageError as error:
+            self._summaries.pop(name, None)
+            skipped.append(Skipped(path, error.reason if isinstance(error, (SessionCorrupt, StorageFailed)) else str(error)))
+            return
+        self._summaries[name] = summary
+        sessions.append(summary.info())
+
+    def _find(self, session_id: str) -> str | None:
+        wanted = f"_{session_id}{SUFFIX}"
+        name = next((name for name in self._names() if name.endswith(wanted)), None)
+        return None if name is None else os.path.join(self.dir, name)
+
+    def _names(self) -> _Names:
+        try:
+            return sorted(name for name in os.listdir(self.dir) if name.endswith(SUFFIX))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.dir) from error
+
+
+def newest_first(info: SessionInfo) -> tuple[int, str]:
+    """The sort key of a list: by the time of the last entry, falling; then by id."""
+    return (-(times.parse_ns(info.updated) or 0), info.id)
