@@ -80,7 +80,7 @@ def _timestamp(raw: msgspec.Raw) -> str:
 
 def _read_slowly(line: bytes) -> _Line:
     """For lines that msgspec refuses though Go reads them: lone surrogates, deep nesting, stray bytes in an id, more kinds of blanks."""
-    line = line.strip()
+    line = trim_blanks(line)
     try:
         parts = rawjson.members(line)
     except rawjson.Invalid as error:
@@ -99,6 +99,15 @@ def _read_slowly(line: bytes) -> _Line:
         msgspec.Raw(parts.get("timestamp", b"null")),
         msgspec.Raw(parts.get("data", b"")),
     )
+
+
+_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What Go's `unicode.IsSpace` is true of."""
+
+
+def trim_blanks(line: bytes) -> bytes:
+    """The line without the blanks around it that Go trims: more than JSON knows."""
+    return line.decode("utf-8", "surrogateescape").strip(_BLANKS).encode("utf-8", "surrogateescape")
 
 
 def write_entry(entry: Entry) -> bytes:

@@ -13,7 +13,17 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, NewEntry, NotAnEntry, check_new_entry, new_id, read_entry, read_header, write_entry
+from crewlog.storage.entries import (
+    HEADER_ID,
+    NewEntry,
+    NotAnEntry,
+    check_new_entry,
+    new_id,
+    read_entry,
+    read_header,
+    trim_blanks,
+    write_entry,
+)
 from crewlog.storage.errors import (
     EntryNotFound,
     LeafMoved,
@@ -307,6 +317,8 @@ class SessionStore:
         try:
             entry = read_entry(line.content)
         except NotAnEntry as problem:
+            if not trim_blanks(line.content):
+                return
             raise SessionCorrupt(self.path, line.number, problem.reason) from None
         self._add(entry, line)
 
