@@ -96,6 +96,8 @@ class ResourceLock:
         self._descriptor = -1
         self._file = (0, 0)
         self._thread_lock = threading.Lock()
+        self.held = False
+        """Whether the lock is taken through this object."""
         _all_locks.add(self)
 
     def __enter__(self) -> ResourceLock:
@@ -109,9 +111,11 @@ class ResourceLock:
         except BaseException:
             self._thread_lock.release()
             raise
+        self.held = True
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.held = False
         try:
             _system.unlock(self._descriptor)
         finally:

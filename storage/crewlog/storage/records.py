@@ -158,15 +158,19 @@ class TaskStatus(str, Enum):
 
 
 class Claim(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Who holds a task. `generation` rises with every taking; `expires_at` (RFC 3339) only where the claim is a lease."""
+    """Who holds a task. `generation` rises with every taking; `expires_at` (RFC 3339) only where the claim is a lease.
+
+    `lapsed`: the lease was not renewed in time, so that the task counts as unowned.
+    """
 
     owner: str
     generation: int
     expires_at: str = ""
+    lapsed: bool = False
 
 
-class Task(msgspec.Struct, rename="camel"):
-    """One task. `metadata` values and `unknown` (the fields this version does not know) are raw JSON."""
+class Task(msgspec.Struct, kw_only=True):
+    """One task. `metadata` values are raw JSON; `source` is the record as it was read, which keeps fields unknown to this version."""
 
     id: str
     subject: str = ""
@@ -176,9 +180,9 @@ class Task(msgspec.Struct, rename="camel"):
     owner: str = ""
     blocks: list[str] = []
     blocked_by: list[str] = []
-    metadata: dict[str, msgspec.Raw] | None = None
+    metadata: dict[str, msgspec.Raw] = {}
     completed_at: str = ""
-    unknown: dict[str, msgspec.Raw] = {}
+    source: bytes = b"{}"
     claim: Claim | None = None
 
 

@@ -1,0 +1,251 @@
+"""A task list's ledger: which tasks Crewlog changed, in order, who claimed them, and changes of several files that must be finished.
+
+It stands in the list's `.crewlog` folder, is appended to under the list's lock, and lets a reader that knows it up to byte N see with one
+`stat` whether anything changed, and with one read what: the time stamps of file systems are too coarse for that. codebot ignores it.
+
+Each line is written before the change that it tells of. A reader therefore looks again at the tasks that the last line names, until
+there is a newer one: until then the change may still be under way. A change of several files is staged beside the files first; its
+line names every move, so that whoever comes after a crash finishes it, and a line `done` tells that it is.
+
+Losing the ledger loses leases (the claims stay, without their end) and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import msgspec
+
+from crewlog.storage import times
+from crewlog.storage.errors import StorageFailed
+from crewlog.storage.files import FILE_MODE, PROCESS, SIDE_FOLDER, append_all, replace_file, side_folder, sync_data
+from crewlog.storage.records import Claim
+
+COMPACT_AT = 512 << 10
+"""Bytes after which the ledger is rewritten to what still counts."""
+_NAME = "ledger"
+
+
+class Taking(msgspec.Struct, omit_defaults=True):
+    """One taking of a task. With `lease_ms` it lapses at `until` (nanoseconds of the boot clock of the boot `boot`)."""
+
+    id: str
+    owner: str
+    generation: int
+    lease_ms: int = 0
+    until: int = 0
+    wall_until: int = 0
+    boot: str = ""
+    host: str = ""
+
+    def lapses_in(self) -> float | None:
+        """Seconds until the lease lapses, negative afterwards, None without a lease.
+
+        Measured by the clock that runs since boot, which nobody sets; a lease of another boot of this host ended with it. Only for
+        a lease of another host, on a shared file system, the wall clock is all there is.
+        """
+        if not self.lease_ms:
+            return None
+        if self.host == HOST:
+            return (self.until - boot_ns()) / 1e9 if self.boot == BOOT else -1.0
+        return (self.wall_until - time.time_ns()) / 1e9
+
+    def claim(self) -> Claim:
+        left = self.lapses_in()
+        if left is None:
+            return Claim(self.owner, self.generation)
+        return Claim(self.owner, self.generation, times.format_ns(time.time_ns() + int(left * 1e9)), left <= 0)
+
+
+class Line(msgspec.Struct, omit_defaults=True):
+    """One line. `ids`: tasks that may change; `high`: the highest id given out; `moves`: [staged, final] names, `removes`: names."""
+
+    n: int
+    ids: list[str] = []
+    high: int = 0
+    takings: list[Taking] = []
+    renewed: Taking | None = None
+    moves: list[tuple[str, str]] = []
+    removes: list[str] = []
+    done: bool = False
+    everything: bool = False
+
+
+class Reading(msgspec.Struct):
+    """What a look at the ledger brought. `ids`: tasks to look at again; `everything`: all of them; `renewals`: a lease moved."""
+
+    ids: set[str]
+    everything: bool = False
+    renewals: bool = False
+
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+class Ledger:
+    """The ledger of the list in `folder`, as far as it was read. Not thread-safe; writers hold the list's lock."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, SIDE_FOLDER, _NAME)
+        self._folder = folder
+        self._identity = (0, 0)
+        self._offset = 0
+        self._number = 0
+        self._last_ids: list[str] = []
+        self._descriptor = -1
+        self._descriptor_identity = (0, 0)
+        self.high = 0
+        self.takings: dict[str, dict[str, Taking]] = {}
+        """By task and owner: the one that counts is that of the owner whom the task's file names."""
+        self.unfinished: Line | None = None
+
+    def read(self) -> Reading:
+        """What is new, with one `stat` where nothing is. Raises `StorageFailed`."""
+        found = Reading(set(self._last_ids))
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            if self._identity != (0, 0):
+                self._forget()
+                found.everything = True
+            return found
+        except OSError as error:
+            raise StorageFailed.from_os(error, self._path) from error
+        if (status.st_dev, status.st_ino) != self._identity or status.st_size < self._offset:
+            known = self._identity != (0, 0)
+            self._forget()
+            self._identity = (status.st_dev, status.st_ino)
+            found.everything = known
+        if status.st_size > self._offset:
+            self._read_lines(found)
+        return found
+
+    def _read_lines(self, found: Reading) -> None:
+        try:
+            with open(self._path, "rb", buffering=0) as file:
+                content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - self._offset, self._offset)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self._path) from error
+        whole = content.rfind(b"\n") + 1
+        for raw in content[:whole].splitlines():
+            try:
+                line = _decoder.decode(raw)
+            except msgspec.MsgspecError:
+                found.everything = True  # a line torn by a crash or by hand: whatever it told of is found by looking
+                continue
+            self._apply(line, found)
+        self._offset += whole
+
+    def _apply(self, line: Line, found: Reading) -> None:
+        self._number = max(self._number, line.n)
+        self.high = max(self.high, line.high)
+        for taking in line.takings:
+            self.takings.setdefault(taking.id, {})[taking.owner] = taking
+        if line.renewed is not None:
+            self.takings.setdefault(line.renewed.id, {})[line.renewed.owner] = line.renewed
+            found.renewals = True
+        if line.done:
+            self.unfinished = None
+        elif line.ids or line.moves or line.removes:
+            found.ids.update(line.ids)
+            self._last_ids = line.ids
+            self.unfinished = line if line.moves or line.removes else None
+        found.everything = found.everything or line.everything
+
+    def write(self, line: Line, *, sync: bool = False) -> None:
+        """Appends under the lock, after `read`. All or nothing; raises `StorageFailed`."""
+        self._number += 1
+        line.n = self._number
+        raw = msgspec.json.encode(line) + b"\n"
+        try:
+            descriptor = self._open()
+            size = os.fstat(descriptor).st_size
+            if size > self._offset:  # a line that a crash tore: it must not swallow ours
+                raw = b"\n" + raw
+            append_all(descriptor, raw, size)
+            if sync:
+                sync_data(descriptor)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self._path) from error
+        self._offset = size + len(raw)
+        self._apply(line, Reading(set()))
+        if self._offset > COMPACT_AT and self.unfinished is None:
+            self._compact()
+
+    def forget_task(self, task_id: str) -> None:
+        self.takings.pop(task_id, None)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> int:
+        try:
+            status = os.stat(self._path)
+            if self._descriptor >= 0 and (status.st_dev, status.st_ino) == self._descriptor_identity:
+                return self._descriptor
+        except FileNotFoundError:
+            side_folder(self._folder)
+        self.close()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor = os.open(self._path, flags, FILE_MODE)
+        status = os.fstat(self._descriptor)
+        self._descriptor_identity = (status.st_dev, status.st_ino)
+        if self._identity != self._descriptor_identity:
+            self._identity = self._descriptor_identity
+            self._offset = 0
+        return self._descriptor
+
+    def _compact(self) -> None:
+        takings = [taking for by_owner in self.takings.values() for taking in by_owner.values()]
+        line = Line(self._number + 1, high=self.high, takings=takings, ids=self._last_ids)
+        raw = msgspec.json.encode(line) + b"\n"
+        status = replace_file(self._path, raw, PROCESS)
+        self._number = line.n
+        self._identity = (status.st_dev, status.st_ino)
+        self._offset = len(raw)
+        self.close()
+
+    def _forget(self) -> None:
+        """Begins anew, but never forgets an id that was given out."""
+        self._identity = (0, 0)
+        self._offset = 0
+        self._last_ids = []
+        self.takings = {}
+        self.unfinished = None
+
+
+def boot_ns() -> int:
+    """Nanoseconds since boot, time asleep included: the same count in every process of this machine."""
+    return time.clock_gettime_ns(_BOOT_CLOCK)
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+BOOT = _boot_id()
+HOST = socket.gethostname()
+
+
+def new_taking(task_id: str, owner: str, previous: int, lease_ms: int = 0) -> Taking:
+    """A taking later than the one numbered `previous`. Numbered by the clock, so that it rises even where the ledger was lost."""
+    return with_lease(Taking(task_id, owner, max(previous + 1, time.time_ns() // 1000)), lease_ms)
+
+
+def with_lease(taking: Taking, lease_ms: int) -> Taking:
+    """The same taking, to lapse `lease_ms` from now; never with 0."""
+    if not lease_ms:
+        return msgspec.structs.replace(taking, lease_ms=0, until=0, wall_until=0)
+    span = lease_ms * 1_000_000
+    return msgspec.structs.replace(
+        taking, lease_ms=lease_ms, until=boot_ns() + span, wall_until=time.time_ns() + span, boot=BOOT, host=HOST
+    )

@@ -1,0 +1,241 @@
+"""The files of a task list: what is there, what changed since it was read, and changes of several files as one."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+
+from crewlog.storage.errors import StorageFailed
+from crewlog.storage.files import Durability, make_folder, replace_file, require_inside, stage, unlink_quietly
+from crewlog.storage.ledger import Ledger, Line
+from crewlog.storage.listing import Skipped
+from crewlog.storage.locks import ResourceLock, may_wait, require_waiting
+from crewlog.storage.records import Task
+from crewlog.storage.task_files import HIGH_WATER_MARK, SUFFIX, NotATask, decode_task, encode_file, encode_task, file_name
+from crewlog.storage.task_rules import parse_task_number
+
+UNSETTLED_NS = 25_000_000
+"""A folder changed this close to a look at it may change again within the same tick of its time stamp (10 ms at the coarsest)."""
+_MANY = 500
+
+Stamp = tuple[int, int, int]
+
+
+class FileState(msgspec.Struct):
+    """A task file as it was read: its time stamp, and the id of the task in it, None for a file that is no task."""
+
+    stamp: Stamp
+    task_id: str | None
+
+
+class TaskFolder:
+    """The folder of one list. Not thread-safe. Raises `StorageFailed` where the system refuses.
+
+    `root`: the folder that symbolic links must not lead a write out of.
+    """
+
+    def __init__(self, path: str, durability: Durability, root: str) -> None:
+        self.path = path
+        self.durability = durability
+        self.root = root
+        self.lock = ResourceLock(path, folder=True, root=root)
+        self.ledger = Ledger(path)
+        self.files: dict[str, FileState] = {}
+        self.names: dict[str, str] = {}
+        """By task id: the file that the task was read from."""
+        self.skipped: dict[str, Skipped] = {}
+        self.highest_number = 0
+        """The highest number that ever named a file here."""
+        self._folder_stamp: tuple[int, int] = (0, 0)
+        self._settled = True
+        self._verified_at = float("-inf")
+
+    def exists(self) -> bool:
+        return os.path.isdir(self.path)
+
+    def folder_moved(self) -> bool:
+        """Whether names in the folder changed since `remember_folder`; one `stat`."""
+        return self._stat_folder() != self._folder_stamp
+
+    def remember_folder(self) -> None:
+        self._folder_stamp = self._stat_folder()
+        self._settled = time.time_ns() - self._folder_stamp[1] > UNSETTLED_NS
+
+    def needs_settling(self) -> bool:
+        """Whether the last look was too close to a change to be believed, and enough time has passed to look again."""
+        return not self._settled and time.time_ns() - self._folder_stamp[1] > UNSETTLED_NS
+
+    def seconds_since_verified(self) -> float:
+        return time.monotonic() - self._verified_at
+
+    def _stat_folder(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return (0, 0)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
+        return (status.st_ino, status.st_mtime_ns)
+
+    def changed_files(self) -> tuple[list[str], list[str]]:
+        """(names to read, names that are gone), by comparing the stamps of all files. Long for a long list."""
+        if len(self.files) > _MANY:
+            require_waiting()
+        self.remember_folder()
+        self._verified_at = time.monotonic()
+        found: dict[str, Stamp] = {}
+        try:
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    if is_task_file(entry.name):
+                        status = entry.stat()
+                        found[entry.name] = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
+        if len(found) - len(self.files) > _MANY and not may_wait():
+            require_waiting()
+        changed = [name for name, stamp in found.items() if name not in self.files or self.files[name].stamp != stamp]
+        return sorted(changed), [name for name in self.files if name not in found]
+
+    def is_current(self, name: str) -> bool:
+        """Whether the file is as it was read; one `stat`."""
+        known = self.files.get(name)
+        return (known.stamp if known else None) == self._stamp(name)
+
+    def _stamp(self, name: str) -> Stamp | None:
+        try:
+            status = os.stat(os.path.join(self.path, name))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+    def read(self, name: str) -> Task | None:
+        """The task in a file; None where it is gone or no task (then `skipped` says why)."""
+        path = os.path.join(self.path, name)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            try:
+                status = os.fstat(descriptor)
+                content = os.read(descriptor, status.st_size + 1)
+                while len(content) > status.st_size:
+                    more = os.read(descriptor, 1 << 20)
+                    if not more:
+                        break
+                    content += more
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            self.forget(name)
+            return None
+        except OSError as error:
+            self.skipped[name] = Skipped(path, error.strerror or str(error))
+            self._note(name, (0, 0, 0), None)
+            return None
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        try:
+            task = decode_task(content)
+        except NotATask as problem:
+            self.skipped[name] = Skipped(path, str(problem))
+            self._note(name, stamp, None)
+            return None
+        self.skipped.pop(name, None)
+        self._note(name, stamp, task.id)
+        return task
+
+    def _note(self, name: str, stamp: Stamp, task_id: str | None) -> None:
+        self.files[name] = FileState(stamp, task_id)
+        self.highest_number = max(self.highest_number, parse_task_number(name[: -len(SUFFIX)]) or 0)
+
+    def forget(self, name: str) -> str | None:
+        """Forgets a file that is gone; the id of the task that was read from it."""
+        self.skipped.pop(name, None)
+        known = self.files.pop(name, None)
+        return known.task_id if known else None
+
+    def write_task(self, task: Task, line: Line) -> Task:
+        """Makes `task` the content of its file; `line` goes to the ledger before. Returns the task as it now stands there."""
+        document = encode_task(task)
+        name = file_name(task.id)
+        self._prepare(name)
+        temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
+        try:
+            self.ledger.write(line)
+            self._move(temporary, name)
+            self.durability.replaced(self.path)
+        except OSError as error:
+            unlink_quietly(temporary)
+            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
+        except StorageFailed:
+            unlink_quietly(temporary)
+            raise
+        return self._written(task, name, document)
+
+    def write_high_water_mark(self, high: int) -> None:
+        self._prepare(HIGH_WATER_MARK)
+        replace_file(os.path.join(self.path, HIGH_WATER_MARK), str(high).encode(), self.durability)
+
+    def write_together(self, tasks: list[Task], removes: list[str], line: Line) -> list[Task]:
+        """Writes and removes several files, all or none, also when this process dies half way: whoever comes next finishes it."""
+        staged: list[tuple[str, str]] = []
+        documents = [encode_task(task) for task in tasks]
+        try:
+            for task, document in zip(tasks, documents):
+                name = file_name(task.id)
+                self._prepare(name)
+                temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
+                staged.append((os.path.basename(temporary), name))
+            line.moves = staged
+            line.removes = removes
+            self.ledger.write(line, sync=self.durability.replacing_waits)
+        except BaseException:
+            for temporary_name, _ in staged:
+                unlink_quietly(os.path.join(self.path, temporary_name))
+            raise
+        self.finish(line)
+        return [self._written(task, name, document) for task, document, (_, name) in zip(tasks, documents, staged)]
+
+    def finish(self, line: Line) -> None:
+        """Does what is left of a change of several files; under the lock."""
+        try:
+            for temporary_name, name in line.moves:
+                temporary = os.path.join(self.path, os.path.basename(temporary_name))
+                if os.path.exists(temporary):
+                    self._move(temporary, os.path.basename(name))
+            for name in line.removes:
+                try:
+                    os.unlink(os.path.join(self.path, os.path.basename(name)))
+                except FileNotFoundError:
+                    continue
+            self.durability.replaced(self.path)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
+        self.ledger.write(Line(0, done=True))
+
+    def _prepare(self, name: str) -> None:
+        make_folder(self.path, self.durability)
+        if os.path.islink(os.path.join(self.path, name)):
+            require_inside(os.path.join(self.path, name), self.root)
+
+    def _move(self, temporary: str, name: str) -> None:
+        os.replace(temporary, os.path.join(self.path, name))
+
+    def _written(self, task: Task, name: str, document: bytes) -> Task:
+        self._note(name, self._stamp(name) or (0, 0, 0), task.id)
+        self.names[task.id] = name
+        self.skipped.pop(name, None)
+        return msgspec.structs.replace(task, source=document)
+
+    def close(self) -> None:
+        self.lock.close()
+        self.ledger.close()
+
+
+def is_task_file(name: str) -> bool:
+    """Files named by a whole number; others are not tasks (`abc.json`, `1 (copy).json`, `1.json.bak`, hidden ones)."""
+    return name.endswith(SUFFIX) and parse_task_number(name[: -len(SUFFIX)]) is not None

@@ -1,0 +1,118 @@
+"""The tasks of a list in memory, and which of them can be claimed, kept up to date at a cost that does not grow with the list."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from crewlog.storage.records import Task, TaskSnapshot, TaskStatus
+from crewlog.storage.task_rules import open_blockers, sort_tasks_by_id, task_id_key
+
+_Key = tuple[int, int, str]
+
+
+class TaskIndex:
+    """`owner_of` tells who holds a task now: a lapsed lease counts as nobody."""
+
+    def __init__(self, owner_of: Callable[[Task], str]) -> None:
+        self.tasks: dict[str, Task] = {}
+        self._owner_of = owner_of
+        self._waiting_for: dict[str, set[str]] = {}
+        self._claimable: set[str] = set()
+        self._heap: list[tuple[_Key, str]] = []
+
+    def put(self, task: Task) -> None:
+        """Adds or replaces a task."""
+        old = self.tasks.get(task.id)
+        self.tasks[task.id] = task
+        if old is None or old.blocked_by != task.blocked_by:
+            self._unlist_waiting(old)
+            for blocker in task.blocked_by:
+                self._waiting_for.setdefault(blocker, set()).add(task.id)
+        self.look_again(task.id)
+        if old is None or (old.status == TaskStatus.COMPLETED) != (task.status == TaskStatus.COMPLETED):
+            self._look_at_waiting(task.id)
+
+    def drop(self, task_id: str) -> None:
+        old = self.tasks.pop(task_id, None)
+        self._claimable.discard(task_id)
+        self._unlist_waiting(old)
+        self._look_at_waiting(task_id)
+
+    def clear(self) -> None:
+        self.tasks.clear()
+        self._waiting_for.clear()
+        self._claimable.clear()
+        self._heap.clear()
+
+    def look_again(self, task_id: str) -> None:
+        """To be called when something that is not in the task itself changed: a lease that began or lapsed."""
+        task = self.tasks.get(task_id)
+        if task is None or not self.is_claimable(task):
+            self._claimable.discard(task_id)
+        elif task_id not in self._claimable:
+            self._claimable.add(task_id)
+            heapq.heappush(self._heap, (task_id_key(task_id), task_id))
+
+    def is_claimable(self, task: Task) -> bool:
+        return task.status != TaskStatus.COMPLETED and not self._owner_of(task) and not open_blockers(task, self.tasks)
+
+    def first_claimable(self, match: Mapping[str, msgspec.Raw] | None = None) -> Task | None:
+        """The claimable task of the lowest id; with `match` the lowest whose metadata has those keys and values."""
+        if match:
+            return next((task for task in self.claimable() if _matches(task, match)), None)
+        while self._heap:
+            task_id = self._heap[0][1]
+            if task_id in self._claimable:
+                return self.tasks[task_id]
+            heapq.heappop(self._heap)
+        return None
+
+    def claimable(self) -> Iterator[Task]:
+        """All claimable tasks by id."""
+        for task_id in sorted(self._claimable, key=task_id_key):
+            yield self.tasks[task_id]
+
+    def sorted(self) -> list[Task]:
+        tasks = list(self.tasks.values())
+        sort_tasks_by_id(tasks)
+        return tasks
+
+    def snapshot(self) -> TaskSnapshot:
+        tasks = self.sorted()
+        counts = dict.fromkeys(TaskStatus, 0)
+        for task in tasks:
+            if task.status in _STATUSES:
+                counts[_STATUSES[task.status]] += 1
+        return TaskSnapshot(tasks, counts[TaskStatus.PENDING], counts[TaskStatus.IN_PROGRESS], counts[TaskStatus.COMPLETED], len(tasks))
+
+    def _look_at_waiting(self, blocker: str) -> None:
+        for task_id in self._waiting_for.get(blocker, ()):
+            self.look_again(task_id)
+
+    def _unlist_waiting(self, task: Task | None) -> None:
+        for blocker in task.blocked_by if task is not None else ():
+            waiting = self._waiting_for.get(blocker)
+            if waiting is not None and task is not None:
+                waiting.discard(task.id)
+                if not waiting:
+                    del self._waiting_for[blocker]
+
+
+_STATUSES = {status.value: status for status in TaskStatus}
+
+
+def _matches(task: Task, match: Mapping[str, msgspec.Raw]) -> bool:
+    return all(key in task.metadata and same_json(task.metadata[key], value) for key, value in match.items())
+
+
+def same_json(left: msgspec.Raw, right: msgspec.Raw) -> bool:
+    """Whether two raw JSON values mean the same; values that cannot be decoded are compared as bytes."""
+    if bytes(left) == bytes(right):
+        return True
+    try:
+        return bool(msgspec.json.decode(left) == msgspec.json.decode(right))
+    except (msgspec.DecodeError, RecursionError):
+        return False
