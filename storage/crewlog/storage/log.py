@@ -178,6 +178,16 @@ class AppendLog:
         self._remember(lines)
         return offset
 
+    def begin_at_end(self) -> None:
+        """Makes an append begin a new line, without reading what is there. Raises `StorageFailed`."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                last = os.pread(file.fileno(), 1, size - 1) if size else b"\n"
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
+        self.tail = None if last == b"\n" else Tail(Line(0, size, b""), True)
+
     def begin_append(self) -> None:
         """To be called before the lock is taken: refuses inside `without_waiting` where the append would wait for the device."""
         if self.durability.appending_waits:

@@ -233,10 +233,9 @@ class HistoryEntry(msgspec.Struct, rename="camel"):
 
 
 class PlanFile(msgspec.Struct):
-    """A plan in a list. `mod_time` is whole seconds since 1970, as in Go; `etag` names the content."""
+    """A plan in a list. `mod_time` is whole seconds since 1970, as in Go; `modified` the same to the nanosecond; `size` in bytes."""
 
     name: str
     mod_time: int
     modified: str
     size: int
-    etag: str
