@@ -315,7 +315,7 @@ def same_messages_except_overwritten(ours: list[Json], theirs: list[Json]) -> No
     for our, their in zip(ours, theirs):
         if is_synthetic(their):
             assert our["role"] == "tool"
-            assert our["metadata"]["tool_call_id"] == their["metadata"]["tool_call_id"]
+            assert our["metadata"].get("tool_call_id", "") == their["metadata"]["tool_call_id"]
         else:
             same_messages([our], [their])
 
