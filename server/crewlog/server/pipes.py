@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import deque
@@ -26,13 +27,29 @@ class Input:
         self._loop = asyncio.get_running_loop()
         self._paused = True
         self._over = False
+        self._held: bytes | None = None
         self._thread: _ReadingThread | None = None
+        self._was_blocking = True
         try:
             self._loop.add_reader(source, self._readable)
+            self._loop.remove_reader(source)
+            self._was_blocking = os.get_blocking(source)
             os.set_blocking(source, False)
-            self._paused = False
-        except (OSError, NotImplementedError, ValueError):
+        except (OSError, NotImplementedError, AttributeError):
             self._thread = _ReadingThread(source, self._loop, self._from_thread)
+
+    def resume(self) -> None:
+        """Begins, or goes on after `pause`."""
+        if not self._paused or self._over:
+            return
+        self._paused = False
+        if self._thread is None:
+            self._loop.add_reader(self._source, self._readable)
+        elif self._held is None:
+            self._thread.proceed()
+        else:
+            held, self._held = self._held, None
+            self._from_thread(held)
 
     def pause(self) -> None:
         """Nothing is accepted until `resume`; the client is held up by its full pipe."""
@@ -40,19 +57,15 @@ class Input:
             self._loop.remove_reader(self._source)
         self._paused = True
 
-    def resume(self) -> None:
-        if not self._paused or self._over:
-            return
-        self._paused = False
-        if self._thread is None:
-            self._loop.add_reader(self._source, self._readable)
-        else:
-            self._thread.proceed()
-
     def close(self) -> None:
         """Stops for good; `ended` is not called any more."""
+        if self._over:
+            return
         self.pause()
         self._over = True
+        if self._thread is None:
+            with contextlib.suppress(OSError):  # a terminal is shared with the shell, which expects it as it was
+                os.set_blocking(self._source, self._was_blocking)
 
     def _readable(self) -> None:
         try:
@@ -64,6 +77,9 @@ class Input:
         self._take(chunk)
 
     def _from_thread(self, chunk: bytes) -> None:
+        if self._paused:
+            self._held = chunk
+            return
         self._take(chunk)
         if not self._paused and self._thread is not None:
             self._thread.proceed()
@@ -99,9 +115,8 @@ class _ReadingThread:
                 chunk = os.read(self._source, READ_SIZE)
             except OSError:
                 chunk = b""
-            if self._loop.is_closed():
-                return
-            self._loop.call_soon_threadsafe(self._accept, chunk)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+                self._loop.call_soon_threadsafe(self._accept, chunk)
 
 
 class Output:
@@ -227,8 +242,7 @@ class _WritingThread:
                     view = view[os.write(self._sink, view) :]
             except OSError:
                 size = -1
-            if self._loop.is_closed():
-                return
-            self._loop.call_soon_threadsafe(self._taken, size)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+                self._loop.call_soon_threadsafe(self._taken, size)
             if size < 0:
                 return
