@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from crewlog.storage.files import sync_data, sync_folder
+from crewlog.storage.locks import may_wait
 
 _File = tuple[int, int]
 Waiter = Callable[[OSError | None], None]
@@ -61,7 +62,15 @@ class GroupSync:
         sync_data(descriptor)
 
     def replaced(self, folder: str) -> None:
-        sync_folder(folder)
+        """Waits for the folder, or where this thread must not wait, notes it for the next sync."""
+        if may_wait():
+            sync_folder(folder)
+            return
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            self.appended(descriptor)
+        finally:
+            os.close(descriptor)
 
     def appended(self, descriptor: int) -> None:
         """Notes the file for the next sync. Raises `OSError` when there are no descriptors left."""

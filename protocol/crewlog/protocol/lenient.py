@@ -1,0 +1,53 @@
+"""Params that msgspec's decoder refuses though they are JSON: lone surrogates in some string, or deep nesting in some payload.
+
+Fields declared as raw JSON are cut out as bytes and put back afterwards, so that payloads stay what they are; other strings read with
+U+FFFD for half of a surrogate pair, as Go reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import msgspec
+from msgspec import Raw
+
+from crewlog.storage import rawjson
+
+
+def convert_params(raw: bytes, type_: type[msgspec.Struct]) -> msgspec.Struct:
+    """Raises `msgspec.ValidationError`, `rawjson.Invalid`."""
+    return msgspec.convert(_value(raw, type_), type_)
+
+
+def _value(raw: bytes, wanted: object) -> object:
+    """The value with `Raw` wherever the type says so, and plain values elsewhere."""
+    wanted = _without_optional(wanted)
+    if wanted is Raw:
+        return Raw(raw)
+    first = raw.lstrip()[:1]
+    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and first == b"{":
+        hints = {field.encode_name: field.type for field in msgspec.structs.fields(wanted)}
+        return {name: _value(value, hints[name]) for name, value in rawjson.members(raw).items() if name in hints}
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is list and first == b"[":
+        return [_value(item, arguments[0]) for item in rawjson.elements(raw)]
+    if origin is dict and first == b"{":
+        return {key: _value(item, arguments[1]) for key, item in rawjson.members(raw).items()}
+    if first == b'"':
+        return (rawjson.decode_string(raw) or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        return json.loads(rawjson.decode_utf8(raw))
+    except RecursionError:
+        raise msgspec.ValidationError("nested too deeply for this field") from None
+
+
+def _without_optional(wanted: object) -> object:
+    """The one type of `X | None`, and what an `Annotated` annotates."""
+    while typing.get_origin(wanted) is typing.Annotated:
+        wanted = typing.get_args(wanted)[0]
+    choices = [item for item in typing.get_args(wanted) if item not in (type(None), msgspec.UnsetType)]
+    if typing.get_origin(wanted) in (list, dict) or not choices:
+        return wanted
+    structured = [item for item in choices if item is Raw or typing.get_origin(item) in (list, dict) or isinstance(item, type)]
+    return _without_optional(structured[0]) if len(structured) == 1 else wanted
