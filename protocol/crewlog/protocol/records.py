@@ -180,8 +180,8 @@ class Break(Wire):
     """Where a chain ends before its header: `entryId` names `missingParentId`, which is not there, or closes a cycle."""
 
     entry_id: str
-    missing_parent_id: str = ""
     reason: str
+    missing_parent_id: str = ""
 
 
 class Branch(Wire):

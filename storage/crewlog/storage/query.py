@@ -1,0 +1,81 @@
+"""What a user types to search: words, "phrases", prefix*, and filters such as `role:user` or `after:2026-01-01`.
+
+Nothing typed is an error: what looks like a filter but names none is searched for as text.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from crewlog.storage import times
+
+_TOKEN = re.compile(r'(?:(?P<key>role|kind|tool|model|after|before):)?(?:"(?P<phrase>[^"]*)"?|(?P<word>\S+))', re.IGNORECASE)
+
+
+class Term(msgspec.Struct, frozen=True):
+    """A text to be found, case ignored. `prefix`: it may go on; otherwise a word must end where it ends."""
+
+    text: str
+    prefix: bool = False
+
+
+class Query(msgspec.Struct):
+    """All terms must be found in an entry, and all filters hold. `after` and `before` are nanoseconds since 1970."""
+
+    terms: list[Term]
+    roles: set[str]
+    kinds: set[str]
+    tools: set[str]
+    models: set[str]
+    after: int | None = None
+    before: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        return not (self.terms or self.roles or self.kinds or self.tools or self.models or self.after or self.before)
+
+
+def parse_query(text: str) -> Query:
+    """Never fails."""
+    query = Query([], set(), set(), set(), set())
+    for match in _TOKEN.finditer(text):
+        key, value = (match["key"] or "").lower(), match["phrase"] if match["phrase"] is not None else match["word"]
+        if not value:
+            continue
+        if not _set_filter(query, key, value):
+            whole = f"{match['key']}:{value}" if key else value
+            prefix = match["phrase"] is None and whole.endswith("*") and len(whole) > 1
+            query.terms.append(Term((whole[:-1] if prefix else whole).casefold(), prefix))
+    return query
+
+
+def _set_filter(query: Query, key: str, value: str) -> bool:
+    named = {"role": query.roles, "kind": query.kinds, "tool": query.tools, "model": query.models}
+    if key in named:
+        named[key].add(value.casefold())
+        return True
+    if key in ("after", "before"):
+        moment = _moment(value)
+        if moment is None:
+            return False
+        setattr(query, key, moment)
+        return True
+    return False
+
+
+def _moment(text: str) -> int | None:
+    """A date (midnight in UTC) or an RFC 3339 time."""
+    return times.parse_ns(text) if "T" in text else times.parse_ns(f"{text}T00:00:00Z")
+
+
+def term_pattern(term: Term) -> re.Pattern[str]:
+    """Finds the term as a word: bounded where its own ends are letters of an alphabet, anywhere for others (CJK, punctuation)."""
+    before = r"(?<![a-z0-9_])" if _is_latin(term.text[0]) else ""
+    after = r"(?![a-z0-9_])" if _is_latin(term.text[-1]) and not term.prefix else ""
+    return re.compile(before + re.escape(term.text) + after)
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")

@@ -1,0 +1,108 @@
+"""Deleting a session moves its log, its tasks and its team aside; restoring moves them back."""
+
+from __future__ import annotations
+
+import os
+
+from crewlog.storage.errors import SessionNotFound, StorageFailed
+from crewlog.storage.files import POWER, Durability, make_folder, require_inside
+from crewlog.storage.home import Home
+from crewlog.storage.locks import ResourceLock, require_waiting
+from crewlog.storage.names import check_name
+
+_LOG = "log"
+_TASKS = "tasks"
+
+
+class Trash:
+    """`<home>/.trash`: a folder for each deleted session, with the log under `log/<projectId>/` and its task list as `tasks`.
+
+    Raises `InvalidName`, `SessionNotFound`, `StorageFailed`, `Busy`.
+    """
+
+    def __init__(self, home: Home, durability: Durability = POWER) -> None:
+        self._home = home
+        self._durability = durability
+
+    def delete(self, session_id: str, log_path: str) -> None:
+        """Takes the session whose log is at `log_path` out of sight. One deleted before under the same id is kept beside it."""
+        check_name(session_id, "sessionId")
+        self._begin()
+        project = os.path.basename(os.path.dirname(log_path))
+        place = self._free_place(session_id)
+        folder = os.path.join(place, _LOG, project)
+        with ResourceLock(log_path, root=self._home.path):
+            if not os.path.exists(log_path):
+                raise SessionNotFound(session_id)
+            make_folder(folder, self._durability)
+            self._move(log_path, os.path.join(folder, os.path.basename(log_path)))
+        tasks = self._home.task_list(session_id)
+        if os.path.isdir(tasks):
+            with ResourceLock(tasks, folder=True, root=self._home.path):
+                self._move(tasks, os.path.join(place, _TASKS))
+
+    def restore(self, session_id: str) -> str:
+        """Brings back the session deleted last under this id; the path of its log. What stands in its place by now is not touched."""
+        check_name(session_id, "sessionId")
+        self._begin()
+        place = self._latest_place(session_id)
+        if place is None:
+            raise SessionNotFound(session_id)
+        log = self._log_in(place)
+        target = os.path.join(self._home.projects, os.path.basename(os.path.dirname(log)), os.path.basename(log))
+        tasks, tasks_target = os.path.join(place, _TASKS), self._home.task_list(session_id)
+        for found, wanted in ((log, target), (tasks, tasks_target)):
+            if os.path.exists(found) and os.path.exists(wanted):
+                raise StorageFailed(wanted, "EEXIST", "something stands where the deleted session was; move it away first")
+        make_folder(os.path.dirname(target), self._durability)
+        if os.path.isdir(tasks):
+            make_folder(os.path.dirname(tasks_target), self._durability)
+            self._move(tasks, tasks_target)
+        self._move(log, target)
+        for folder in (os.path.dirname(log), os.path.join(place, _LOG), place):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                break  # something else was put there: it stays
+        return target
+
+    def _begin(self) -> None:
+        if self._durability.replacing_waits:
+            require_waiting()
+
+    def _free_place(self, session_id: str) -> str:
+        number, place = 1, os.path.join(self._home.trash, session_id)
+        while os.path.lexists(place):
+            number += 1
+            place = os.path.join(self._home.trash, f"{session_id}~{number}")
+        return place
+
+    def _latest_place(self, session_id: str) -> str | None:
+        number, place, latest = 1, os.path.join(self._home.trash, session_id), None
+        while os.path.isdir(place):
+            latest = place if self._log_in(place) else latest
+            number += 1
+            place = os.path.join(self._home.trash, f"{session_id}~{number}")
+        return latest
+
+    def _log_in(self, place: str) -> str:
+        """The log in a place of the trash; "" where there is none."""
+        root = os.path.join(place, _LOG)
+        try:
+            return next(
+                os.path.join(root, project, name)
+                for project in sorted(os.listdir(root))
+                for name in sorted(os.listdir(os.path.join(root, project)))
+                if not name.startswith(".")
+            )
+        except (StopIteration, OSError):
+            return ""
+
+    def _move(self, source: str, target: str) -> None:
+        require_inside(target, self._home.path)
+        try:
+            os.rename(source, target)
+            self._durability.replaced(os.path.dirname(source))
+            self._durability.replaced(os.path.dirname(target))
+        except OSError as error:
+            raise StorageFailed.from_os(error, source) from error
