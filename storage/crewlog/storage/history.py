@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +15,7 @@ import msgspec
 from crewlog.storage import rawjson
 from crewlog.storage.errors import InvalidArgument, StorageFailed
 from crewlog.storage.files import POWER, Durability
-from crewlog.storage.locks import require_waiting
+from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import AppendLog
 from crewlog.storage.records import HistoryEntry
 from crewlog.storage.task_rules import parse_task_number
@@ -52,7 +51,7 @@ class History:
         self._log = AppendLog(path, durability=durability, root=root)
         self._project = project
         self._session_id = session_id
-        self._mutex = threading.RLock()
+        self._mutex = Mutex()
         self._shown: builtins.list[HistoryLine] | None = None
         self._identity: tuple[int, int] = (0, 0)
         self._end = 0
@@ -84,18 +83,19 @@ class History:
             raise InvalidArgument("text", "it holds half of a surrogate pair") from None
         if not entry.session_id:
             line = line.replace(b',"sessionId":""}', b"}")
-        self._append(line)
-        return len(self)
-
-    def _append(self, line: bytes) -> None:
         self._log.begin_append()
         with self._mutex:
-            if not os.path.exists(self._log.path):
-                self._create()
-            with self._log.lock:
-                self._find_tail()
-                self._log.append(line + b"\n")
+            shown = self._lines()  # before the effect: the read may be long, and refused
+            self._append(line)
         self._log.sync()
+        return min(MAX_SHOWN, len(shown) + all(known.display != text for known in shown))
+
+    def _append(self, line: bytes) -> None:
+        if not os.path.exists(self._log.path):
+            self._create()
+        with self._log.lock:
+            self._find_tail()
+            self._log.append(line + b"\n")
 
     def _create(self) -> None:
         try:

@@ -79,6 +79,23 @@ def require_waiting() -> None:
         raise WouldBlock
 
 
+class Mutex:
+    """A reentrant lock between threads. Where it is taken and this thread must not wait, entering raises `WouldBlock`."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            require_waiting()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class ResourceLock:
     """The lock of one file, or with `folder` of one folder. A context manager; not reentrant.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 
 import msgspec
 
@@ -12,6 +11,7 @@ from crewlog.storage.entries import HEADER_ID, VERSION, new_id, write_entry
 from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed
 from crewlog.storage.files import POWER, Durability
 from crewlog.storage.listing import SessionSummary, Skipped
+from crewlog.storage.locks import Mutex
 from crewlog.storage.log import AppendLog
 from crewlog.storage.names import check_name
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
@@ -48,7 +48,7 @@ class SessionManager:
         self.dir = dir
         self.durability = durability
         self.root = root or dir
-        self._mutex = threading.Lock()
+        self._mutex = Mutex()
         self._summaries: dict[str, SessionSummary] = {}
 
     def create(self, cwd: str, *, name: str = "") -> SessionStore:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +12,7 @@ from crewlog.storage import rawjson
 from crewlog.storage.document import DocumentFile
 from crewlog.storage.errors import InvalidArgument, InvalidName, StorageFailed
 from crewlog.storage.files import POWER, Durability
+from crewlog.storage.locks import Mutex
 from crewlog.storage.names import check_name
 from crewlog.storage.records import RosterMember
 from crewlog.storage.task_files import encode_file
@@ -80,7 +80,7 @@ class RosterStore:
     def __init__(self, *, durability: Durability = POWER, root: str | None = None) -> None:
         self._durability = durability
         self._root = root
-        self._mutex = threading.RLock()
+        self._mutex = Mutex()
         self._file: DocumentFile | None = None
         self._document: dict[str, bytes] = {}
 

@@ -7,7 +7,6 @@ the file before it answers and reads what others added since. Opening and readin
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -32,7 +31,7 @@ from crewlog.storage.errors import (
     StoreClosed,
 )
 from crewlog.storage.files import POWER, Durability
-from crewlog.storage.locks import require_waiting
+from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import LONG_READ, AppendLog, BlockReader, Line, Look
 from crewlog.storage.records import (
     ContextSnapshot,
@@ -92,7 +91,7 @@ class SessionStore:
     def __init__(self, path: str, *, durability: Durability = POWER, root: str | None = None) -> None:
         self.path = path
         self._log = AppendLog(path, durability=durability, root=root)
-        self._mutex = threading.RLock()
+        self._mutex = Mutex()
         self._closed = False
         self._header: Header | None = None
         self._header_line: Line | None = None

@@ -34,3 +34,9 @@ def check() -> None:
     is_asked: Callable[[], bool] | None = getattr(_this_thread, "is_asked", None)
     if is_asked is not None and is_asked():
         raise Stopped
+
+
+def keep_going() -> bool:
+    """The same as a question, for reads that end with what they have."""
+    is_asked: Callable[[], bool] | None = getattr(_this_thread, "is_asked", None)
+    return is_asked is None or not is_asked()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import heapq
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from crewlog.storage.errors import (
 from crewlog.storage.files import POWER, Durability, make_folder
 from crewlog.storage.ledger import Line, Taking, new_taking, with_lease
 from crewlog.storage.listing import Skipped
-from crewlog.storage.locks import require_waiting
+from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
 from crewlog.storage.task_files import SUFFIX, encode_task, file_name, read_high_water_mark
 from crewlog.storage.task_folder import TaskFolder
@@ -67,7 +66,7 @@ class TaskStore:
         self.watched = False
         """Set by an owner who is told of changes in the folder and calls `invalidate`: then no time is spent on looking for them."""
         self._root = root
-        self._mutex = threading.RLock()
+        self._mutex = Mutex()
         self._folder: TaskFolder | None = None
         self._index = TaskIndex(self._owner_now)
         self._takings: dict[str, dict[str, Taking]] = {}
@@ -183,9 +182,9 @@ class TaskStore:
                 takings.append(self._new_taking(id, new_owner))
             if changed:
                 self._write(changed, Line(0, ids=builtins.list(changed), takings=takings))
+            shown = self._shown(id)
         self._tell()
-        with self._mutex:
-            return self._shown(id)
+        return shown
 
     def claim(self, id: str, owner: str, *, lease_ms: int | None = None) -> Task:
         """Gives the task to `owner`, where it can be had. By the same owner again it succeeds and writes nothing (a lease begins anew).
@@ -239,9 +238,9 @@ class TaskStore:
             task = self._require(id)
             self._require_holder(task, owner, generation)
             self._write({id: msgspec.structs.replace(task, owner="")}, Line(0, ids=[id]))
+            released = self._index.tasks[id]
         self._tell()
-        with self._mutex:
-            return self._index.tasks[id]
+        return released
 
     def delete(self, id: str) -> bool:
         """Whether it was there. The other tasks no longer name it."""

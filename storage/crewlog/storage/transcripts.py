@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from crewlog.storage import rawjson
 from crewlog.storage.errors import InvalidArgument, SessionCorrupt, StorageFailed
 from crewlog.storage.files import POWER, Durability
-from crewlog.storage.locks import require_waiting
+from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import LONG_READ, AppendLog, BlockReader, Line, Look
 from crewlog.storage.messages import message_shape, repair
 from crewlog.storage.names import check_name
@@ -59,7 +58,7 @@ class TranscriptStore:
         self._dir = dir
         self._durability = durability
         self._root = root or dir
-        self._mutex = threading.RLock()
+        self._mutex = Mutex()
         self._transcripts: dict[str, _Transcript] = {}
 
     def append(self, agent: str, messages: Sequence[bytes | msgspec.Raw]) -> int:
