@@ -28,15 +28,16 @@ class ResponseError(Exception):
         self.kind = kind
         self.message = message
         self.data: Data = {"kind": kind, **data}
-        super().__init__(message)
+        Exception.__init__(self, message)
 
 
-class InvalidParams(ResponseError):
+class InvalidParams(ResponseError, storage.InvalidArgument):
     """`field`: the path of the field, `$.entries[0].kind`; "$" for the params as a whole."""
 
     def __init__(self, field: str, reason: str) -> None:
+        ResponseError.__init__(self, INVALID_PARAMS, "invalidParams", f"{field}: {reason}", field=field)
         self.field = field
-        super().__init__(INVALID_PARAMS, "invalidParams", f"{field}: {reason}", field=field)
+        self.reason = reason
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -217,7 +218,7 @@ def from_wire(code: int, message: str, data: Mapping[str, Any] | None) -> Except
     if row is not None:
         try:
             return row.build(facts)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             pass  # a server of another version; the general form says all that it said
     if code == INVALID_PARAMS:
         field = str(facts.get("field", "$"))

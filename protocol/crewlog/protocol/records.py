@@ -9,7 +9,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw
 
-Count = Annotated[int, Meta(ge=0)]
+
+def stored(record: str) -> Meta:
+    """Marks a raw value with the record that it holds, for all that is derived from the table."""
+    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{record}"})
 
 
 class Wire(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
@@ -66,19 +69,22 @@ class RosterMemberRecord(msgspec.Struct, kw_only=True):
     kind: str = ""
 
 
+RawMember = Annotated[Raw, stored("RosterMemberRecord")]
+
+
 class RosterRecord(msgspec.Struct, kw_only=True):
     """A team as on disk."""
 
     team: str
     description: str = ""
-    members: list[RosterMemberRecord] = []
+    members: list[RawMember] = []
 
 
 class HistoryRecord(msgspec.Struct, kw_only=True):
     """One line of the input history; `timestamp` in milliseconds since 1970."""
 
     display: str
-    pastedContents: dict[str, str] = {}
+    pastedContents: dict[str, Raw] = {}
     timestamp: int = 0
     project: str
     sessionId: str = ""

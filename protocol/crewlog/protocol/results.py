@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
 
 from crewlog.protocol import records
-from crewlog.protocol.records import Wire
+from crewlog.protocol.records import Wire, stored
 
 
-def _raw(record: str) -> Meta:
-    """Marks a raw value with the record that it holds, for the documents derived from the table."""
-    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{record}"})
-
-
-RawEntry = Annotated[Raw, _raw("EntryRecord")]
-RawTask = Annotated[Raw, _raw("TaskRecord")]
-RawRoster = Annotated[Raw, _raw("RosterRecord")]
-RawMessage = Annotated[Raw, _raw("Message")]
-RawHistory = Annotated[Raw, _raw("HistoryRecord")]
-RawGoal = Annotated[Raw, _raw("GoalState")]
+RawEntry = Annotated[Raw, stored("EntryRecord")]
+RawTask = Annotated[Raw, stored("TaskRecord")]
+RawRoster = Annotated[Raw, stored("RosterRecord")]
+RawMessage = Annotated[Raw, stored("Message")]
+RawHistory = Annotated[Raw, stored("HistoryRecord")]
+RawGoal = Annotated[Raw, stored("GoalState")]
 
 
 class Status(Wire):
