@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from crewlog.protocol.errors import INVALID_REQUEST, PARSE_ERROR, InvalidParams, ResponseError
+from crewlog.protocol.wire_json import encode_json
 from crewlog.storage import rawjson
 
 Id = int | str
@@ -49,15 +50,17 @@ class _Envelope(msgspec.Struct):
 
 
 class _Fast(msgspec.Struct):
-    method: str
+    method: str = ""
     id: Id | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     jsonrpc: str = ""
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
 
 _fast_decoder = msgspec.json.Decoder(_Fast)
 _decoder = msgspec.json.Decoder(_Envelope)
-_MAX_ID = 1 << 63
+_MAX_ID_DIGITS = 100
 
 
 def decode_message(body: bytes) -> Message:
@@ -66,9 +69,9 @@ def decode_message(body: bytes) -> Message:
         fast = _fast_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(body)
-    if fast.jsonrpc != "2.0" or not fast.method:
+    if fast.jsonrpc != "2.0" or not (fast.method or fast.result is not UNSET or fast.error is not UNSET):
         return _decode_slowly(body)
-    return Message(fast.id, fast.method, fast.params)
+    return Message(fast.id, fast.method, fast.params, fast.result, fast.error)
 
 
 def _decode_slowly(body: bytes) -> Message:
@@ -118,7 +121,7 @@ def _id(raw: Raw | UnsetType) -> Id | UnsetType | None:
     if text[:1] == b'"':
         return rawjson.decode_string(text)
     digits = text[1:] if text[:1] == b"-" else text
-    if digits.isdigit() and abs(int(text)) < _MAX_ID:
+    if digits.isdigit() and len(digits) <= _MAX_ID_DIGITS:
         return int(text)
     raise Malformed(INVALID_REQUEST, "id must be a whole number or a string")
 
@@ -141,10 +144,10 @@ def decode_params(raw: Raw | UnsetType, decoder: msgspec.json.Decoder[msgspec.St
 
 def _decode_params_slowly(raw: bytes, type_: type[msgspec.Struct]) -> msgspec.Struct:
     """For params with lone surrogates or deep nesting: raw fields are cut out, the others are read leniently."""
-    from crewlog.protocol.lenient import convert_params
+    from crewlog.protocol.lenient import convert
 
     try:
-        return convert_params(raw, type_)
+        return convert(raw, type_)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
     except (msgspec.DecodeError, rawjson.Invalid, UnicodeDecodeError) as error:
@@ -186,30 +189,7 @@ def encode_request(id: Id, method: str, params: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (_encode_id(id), method.encode(), params)
 
 
-def encode_result(value: object) -> bytes:
-    """JSON in UTF-8: stray bytes in a stored record that passes through become U+FFFD, as in Go; lone surrogates become escapes."""
-    try:
-        return rawjson.to_utf8(_encoder.encode(value))
-    except UnicodeEncodeError:
-        return rawjson.to_utf8(_encode_with_surrogates(value))
-
-
-def _encode_with_surrogates(value: object) -> bytes:
-    if isinstance(value, msgspec.Struct):
-        fields = msgspec.structs.fields(value)
-        value = {f.encode_name: getattr(value, f.name) for f in fields if getattr(value, f.name) is not UNSET}
-    if isinstance(value, Raw):
-        return bytes(value)
-    if isinstance(value, str):
-        return rawjson.encode_string(value)
-    if isinstance(value, dict):
-        return rawjson.join_members({str(key): _encode_with_surrogates(item) for key, item in value.items()})
-    if isinstance(value, (list, tuple)):
-        return rawjson.join_elements([_encode_with_surrogates(item) for item in value])
-    return _encoder.encode(value)
-
-
-_encoder = msgspec.json.Encoder()
+encode_result = encode_json
 
 
 def _encode_id(id: Id | None) -> bytes:

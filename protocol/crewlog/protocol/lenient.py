@@ -1,4 +1,4 @@
-"""Params that msgspec's decoder refuses though they are JSON: lone surrogates in some string, or deep nesting in some payload.
+"""Params and results that msgspec's decoder refuses though they are JSON: lone surrogates in some string, or deep nesting in a payload.
 
 Fields declared as raw JSON are cut out as bytes and put back afterwards, so that payloads stay what they are; other strings read with
 U+FFFD for half of a surrogate pair, as Go reads them.
@@ -7,15 +7,19 @@ U+FFFD for half of a surrogate pair, as Go reads them.
 from __future__ import annotations
 
 import json
+import types
 import typing
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from crewlog.storage import rawjson
 
+_T = TypeVar("_T")
 
-def convert_params(raw: bytes, type_: type[msgspec.Struct]) -> msgspec.Struct:
+
+def convert(raw: bytes, type_: type[_T]) -> _T:
     """Raises `msgspec.ValidationError`, `rawjson.Invalid`."""
     return msgspec.convert(_value(raw, type_), type_)
 
@@ -26,8 +30,8 @@ def _value(raw: bytes, wanted: object) -> object:
     if wanted is Raw:
         return Raw(raw)
     first = raw.lstrip()[:1]
-    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and first == b"{":
-        hints = {field.encode_name: field.type for field in msgspec.structs.fields(wanted)}
+    if _is_struct(wanted) and first == b"{":
+        hints = {field.encode_name: field.type for field in msgspec.structs.fields(typing.cast("type[msgspec.Struct]", wanted))}
         return {name: _value(value, hints[name]) for name, value in rawjson.members(raw).items() if name in hints}
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is list and first == b"[":
@@ -46,8 +50,12 @@ def _without_optional(wanted: object) -> object:
     """The one type of `X | None`, and what an `Annotated` annotates."""
     while typing.get_origin(wanted) is typing.Annotated:
         wanted = typing.get_args(wanted)[0]
-    choices = [item for item in typing.get_args(wanted) if item not in (type(None), msgspec.UnsetType)]
-    if typing.get_origin(wanted) in (list, dict) or not choices:
+    if typing.get_origin(wanted) not in (typing.Union, types.UnionType):
         return wanted
-    structured = [item for item in choices if item is Raw or typing.get_origin(item) in (list, dict) or isinstance(item, type)]
-    return _without_optional(structured[0]) if len(structured) == 1 else wanted
+    choices = [_without_optional(item) for item in typing.get_args(wanted) if item not in (type(None), msgspec.UnsetType)]
+    structured = [item for item in choices if item is Raw or typing.get_origin(item) in (list, dict) or _is_struct(item)]
+    return structured[0] if len(structured) == 1 else wanted
+
+
+def _is_struct(wanted: object) -> bool:
+    return isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)

@@ -10,7 +10,6 @@ from msgspec import Raw
 from crewlog.protocol import records
 from crewlog.protocol.records import Wire, stored
 
-
 RawEntry = Annotated[Raw, stored("EntryRecord")]
 RawTask = Annotated[Raw, stored("TaskRecord")]
 RawRoster = Annotated[Raw, stored("RosterRecord")]
@@ -218,3 +217,16 @@ class SessionDidChange(Wire):
     leaf_id: str
     entries: int
     change: str
+
+
+# --- the reply to `initialize` ---
+
+
+class Capabilities(Wire):
+    """`capabilities.experimental.crewlog` of the reply to `initialize`."""
+
+    protocol_version: int
+    home: str
+    project_id: str
+    methods: list[str]
+    notifications: list[str]
