@@ -1,95 +1,109 @@
-"""Who may run now: requests on one resource in the order in which they came, those on different ones without waiting for each other.
+"""Order without waiting: one lane a resource, in which requests take effect as they arrived; lanes do not wait for each other.
 
-A lane is the queue of one resource. Its first job runs at once, on the event loop where it can be done without waiting; else it moves
-to a worker thread, and what comes after it on the same resource waits for it. Lanes exist only while something waits.
+What is quick is done at once on the loop; what would wait (a lock that somebody holds, the device, a long file) says so before it has any
+effect, and is done again in a thread, while its lane, and no other, waits for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
-from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import msgspec
+
+from crewlog.protocol.methods import Resource
+from crewlog.storage.errors import WouldBlock
+from crewlog.storage.locks import without_waiting
+
+THREADS = 32
 
 
-class Begun(Enum):
-    """What became of a job that was begun."""
+class Job(msgspec.Struct):
+    """`run` does the work and returns the result or raises; `done` is called on the loop's thread with either."""
 
-    DONE = "done"
-    """It is over."""
-    AWAY = "away"
-    """A thread works on it; its lane waits until `Lanes.leave`."""
-    ASIDE = "aside"
-    """A thread works on it, but it changes nothing: its lane goes on."""
+    run: Callable[[], object]
+    done: Callable[[object, BaseException | None], None]
+    cancelled: bool = False
+    begun: bool = False
 
 
-class Job(Protocol):
+class Lanes:
+    """Used on the loop's thread only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="crewlog")
+        self._queues: dict[Resource, deque[Job]] = {}
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
     @property
-    def lane(self) -> Hashable | None:
-        """The resource; None for a job that need not keep any order."""
+    def running(self) -> int:
+        """Jobs in threads now."""
+        return self._running
 
-
-J = TypeVar("J", bound=Job)
-
-
-class Lanes(Generic[J]):
-    """`begin` starts a job and tells what became of it; it must not raise. Used by the event loop's thread only."""
-
-    def __init__(self, begin: Callable[[J], Begun]) -> None:
-        self._begin = begin
-        self._queues: dict[Hashable, deque[J]] = {}
-        self._held = False
-        self._ready: deque[Hashable] = deque()
-        self.waiting = 0
-        """Jobs that are not begun."""
-
-    def enter(self, job: J) -> None:
-        """Begins the job, now or when its lane is free."""
-        lane = job.lane
-        if lane is None:
-            self._begin(job)
+    def submit(self, job: Job, resource: Resource | None, *, slow: bool = False) -> None:
+        """Does the job at once or in its turn. Jobs without a resource have no turn to wait for."""
+        if resource is None:
+            if slow or not self._do_now(job):
+                self._do_in_thread(job, None)
             return
-        queue = self._queues.get(lane)
+        queue = self._queues.get(resource)
         if queue is not None:
             queue.append(job)
-            self.waiting += 1
-        elif self._begin(job) is Begun.AWAY:
-            self._queues[lane] = deque()
+        elif not self._do_now(job):
+            self._queues[resource] = deque()
+            self._do_in_thread(job, resource)
 
-    def leave(self, job: J) -> None:
-        """A job that was away is over: its lane goes on."""
-        if job.lane is not None:
-            self._ready.append(job.lane)
-            if not self._held:
-                self._go_on()
+    async def finish(self, seconds: float) -> None:
+        """Waits until no job runs, at most `seconds`."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        except (TimeoutError, asyncio.TimeoutError):
+            pass  # whoever holds them up is told of by the `busy` that they will end with
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def remove(self, job: J) -> bool:
-        """Takes out a job that is not begun; whether it was there."""
-        queue = self._queues.get(job.lane)
-        if queue is None or job not in queue:
+    def _do_now(self, job: Job) -> bool:
+        """False where it would have waited; it has had no effect then."""
+        if job.cancelled:
+            return True
+        try:
+            with without_waiting():
+                result = job.run()
+        except WouldBlock:
             return False
-        queue.remove(job)
-        self.waiting -= 1
+        except Exception as error:  # noqa: BLE001 - whatever it is becomes the request's error
+            job.begun = True
+            job.done(None, error)
+            return True
+        job.begun = True
+        job.done(result, None)
         return True
 
-    def hold(self) -> None:
-        """Until `release` no job that waits is begun."""
-        self._held = True
+    def _do_in_thread(self, job: Job, resource: Resource | None) -> None:
+        self._running += 1
+        self._idle.clear()
+        job.begun = True
+        future = self._pool.submit(job.run)
+        future.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._finished, job, resource, done))
 
-    def release(self) -> None:
-        self._held = False
-        self._go_on()
+    def _finished(self, job: Job, resource: Resource | None, future: Future[object]) -> None:
+        self._running -= 1
+        error = future.exception()
+        job.done(None if error else future.result(), error)
+        if resource is not None:
+            self._next(resource)
+        if not self._running:
+            self._idle.set()
 
-    def _go_on(self) -> None:
-        while self._ready and not self._held:
-            lane = self._ready.popleft()
-            queue = self._queues[lane]
-            while queue and not self._held:
-                self.waiting -= 1
-                if self._begin(queue.popleft()) is Begun.AWAY:
-                    break
-            else:
-                if queue:
-                    self._ready.appendleft(lane)
-                else:
-                    del self._queues[lane]
+    def _next(self, resource: Resource) -> None:
+        queue = self._queues[resource]
+        while queue:
+            job = queue.popleft()
+            if not job.cancelled and not self._do_now(job):
+                self._do_in_thread(job, resource)
+                return
+        del self._queues[resource]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import read_header
+from crewlog.storage.entries import HEADER_ID, read_header
 from crewlog.storage.errors import SessionCorrupt, StorageFailed
 from crewlog.storage.log import AppendLog, Line, Look
 from crewlog.storage.records import EntryKind, Header, SessionInfo
@@ -53,6 +53,8 @@ class SessionSummary:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.epoch = 0
+        """Rises whenever the log had to be read anew from its beginning."""
         self._log = AppendLog(path)
         self._clear()
 
@@ -74,6 +76,16 @@ class SessionSummary:
             self._log.forget()
             self._clear()
             raise
+
+    @property
+    def leaf_id(self) -> str:
+        """The id on the last line that has one."""
+        return self._leaf_id
+
+    @property
+    def entry_count(self) -> int:
+        """Lines with an id, the header not counted."""
+        return self._entries
 
     def info(self) -> SessionInfo:
         """As of the last refresh."""
@@ -97,6 +109,9 @@ class SessionSummary:
         self._first_message = ""
         self._has_first = False
         self._newest = NewestTime()
+        self._leaf_id = HEADER_ID
+        self._entries = 0
+        self.epoch += 1
 
     def _accept(self, line: Line) -> None:
         found = _read_line(line.content)
@@ -104,6 +119,9 @@ class SessionSummary:
             self._accept_header(found, line)
         if found is None:
             return
+        if found.id and found.id != HEADER_ID:
+            self._leaf_id = found.id
+            self._entries += 1
         kind = found.kind
         self._newest.see(bytes(found.timestamp))
         if kind == EntryKind.MESSAGE:
@@ -156,7 +174,13 @@ def _read_line(content: bytes) -> _ListLine | None:
     except rawjson.Invalid:
         return None
     kind = rawjson.decode_string(parts.get("kind", b'""'))
-    return _ListLine(kind, "", "", msgspec.Raw(parts.get("timestamp", b"null")), msgspec.Raw(parts.get("data", b"")))
+    return _ListLine(
+        kind,
+        rawjson.decode_string(parts.get("id", b'""')),
+        "",
+        msgspec.Raw(parts.get("timestamp", b"null")),
+        msgspec.Raw(parts.get("data", b"")),
+    )
 
 
 class NewestTime:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import cached_property
 
 import msgspec
 
@@ -61,7 +62,6 @@ class AppendLog:
         self.path = path
         self.durability = durability
         self.root = root or os.path.dirname(path)
-        self.lock = ResourceLock(path, root=self.root)
         self.end = 0
         """Bytes read and accepted."""
         self.line_count = 0
@@ -71,7 +71,15 @@ class AppendLog:
         self._fingerprint = b""
         self._descriptor = -1
         self._descriptor_identity: tuple[int, int] | None = None
-        self._syncs = _SharedSync()
+
+    @cached_property
+    def lock(self) -> ResourceLock:
+        """The file's lock; a reader never makes one."""
+        return ResourceLock(self.path, root=self.root)
+
+    @cached_property
+    def _syncs(self) -> _SharedSync:
+        return _SharedSync()
 
     def forget(self) -> None:
         """Begins anew: the next look reads the whole file."""
@@ -222,7 +230,8 @@ class AppendLog:
         os.close(descriptor)
 
     def close(self) -> None:
-        self.lock.close()
+        if "lock" in self.__dict__:
+            self.lock.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -53,11 +53,7 @@ class SessionManager:
 
     def create(self, cwd: str, *, name: str = "") -> SessionStore:
         """A new session for the working directory `cwd`. Raises `StorageFailed`."""
-        while True:
-            session_id = new_id(())
-            path = os.path.join(self.dir, f"{times.local_date()}_{session_id}{SUFFIX}")
-            if self._find(session_id) is None:
-                break
+        session_id, path = self._new_session()
         return self.write_new(path, session_id, cwd, name, b"")
 
     def write_new(self, path: str, session_id: str, cwd: str, name: str, more: bytes) -> SessionStore:
@@ -69,6 +65,18 @@ class SessionManager:
         log.create(line + more)
         log.close()
         return self.open_path(path)
+
+    def fork(self, source: SessionStore, cwd: str, entry_id: str | None = None) -> SessionStore:
+        """A new session that holds `source`'s chain up to `entry_id` (default: its leaf), entries as they are.
+
+        Raises `EntryNotFound`, `SessionCorrupt` where the chain does not reach the header, `StorageFailed`.
+        """
+        chain, broken = source.chain(entry_id)
+        if broken is not None:
+            raise SessionCorrupt(source.path, 0, broken.reason)
+        session_id, path = self._new_session()
+        more = b"".join(line + b"\n" for line in source.read_lines(chain[1:]))
+        return self.write_new(path, session_id, cwd, source.header.name, more)
 
     def open(self, session_id: str) -> SessionStore:
         """Raises `InvalidName`, `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`. Never changes the file."""
@@ -122,6 +130,18 @@ class SessionManager:
                 del self._summaries[os.path.basename(path)]
                 raise
             return summary.info()
+
+    def summary(self, path: str) -> SessionSummary:
+        """The summary of one log with its leaf and the count of its entries, brought up to date. Raises as `open` does."""
+        self.info(path)
+        return self._summaries[os.path.basename(path)]
+
+    def _new_session(self) -> tuple[str, str]:
+        """An id that no session of the project has, and the path of its log."""
+        while True:
+            session_id = new_id(())
+            if self._find(session_id) is None:
+                return session_id, os.path.join(self.dir, f"{times.local_date()}_{session_id}{SUFFIX}")
 
     def _summarize(self, name: str, sessions: _Infos, skipped: _SkippedFiles) -> None:
         path = os.path.join(self.dir, name)

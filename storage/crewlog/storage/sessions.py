@@ -277,6 +277,12 @@ class SessionStore:
             self._reduced_to = (0, "")
             self.cached_bytes = 0
 
+    def release(self) -> None:
+        """Gives the files and the memory back, and opens them again when it is used again."""
+        with self._mutex:
+            self.drop_cache()
+            self._log.close()
+
     def close(self) -> None:
         """Gives the files back; a second close does nothing."""
         with self._mutex:

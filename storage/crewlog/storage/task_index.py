@@ -22,11 +22,15 @@ class TaskIndex:
         self._waiting_for: dict[str, set[str]] = {}
         self._claimable: set[str] = set()
         self._heap: list[tuple[_Key, str]] = []
+        self.counts: dict[str, int] = {}
+        """Tasks by status."""
 
     def put(self, task: Task) -> None:
         """Adds or replaces a task."""
         old = self.tasks.get(task.id)
         self.tasks[task.id] = task
+        self._count(old, -1)
+        self._count(task, 1)
         if old is None or old.blocked_by != task.blocked_by:
             self._unlist_waiting(old)
             for blocker in task.blocked_by:
@@ -37,6 +41,7 @@ class TaskIndex:
 
     def drop(self, task_id: str) -> None:
         old = self.tasks.pop(task_id, None)
+        self._count(old, -1)
         self._claimable.discard(task_id)
         self._unlist_waiting(old)
         self._look_at_waiting(task_id)
@@ -46,6 +51,11 @@ class TaskIndex:
         self._waiting_for.clear()
         self._claimable.clear()
         self._heap.clear()
+        self.counts.clear()
+
+    def _count(self, task: Task | None, change: int) -> None:
+        if task is not None:
+            self.counts[task.status] = self.counts.get(task.status, 0) + change
 
     def look_again(self, task_id: str) -> None:
         """To be called when something that is not in the task itself changed: a lease that began or lapsed."""
@@ -81,12 +91,13 @@ class TaskIndex:
         return tasks
 
     def snapshot(self) -> TaskSnapshot:
-        tasks = self.sorted()
-        counts = dict.fromkeys(TaskStatus, 0)
-        for task in tasks:
-            if task.status in _STATUSES:
-                counts[_STATUSES[task.status]] += 1
-        return TaskSnapshot(tasks, counts[TaskStatus.PENDING], counts[TaskStatus.IN_PROGRESS], counts[TaskStatus.COMPLETED], len(tasks))
+        return TaskSnapshot(
+            self.sorted(),
+            self.counts.get(TaskStatus.PENDING, 0),
+            self.counts.get(TaskStatus.IN_PROGRESS, 0),
+            self.counts.get(TaskStatus.COMPLETED, 0),
+            len(self.tasks),
+        )
 
     def _look_at_waiting(self, blocker: str) -> None:
         for task_id in self._waiting_for.get(blocker, ()):
@@ -99,9 +110,6 @@ class TaskIndex:
                 waiting.discard(task.id)
                 if not waiting:
                     del self._waiting_for[blocker]
-
-
-_STATUSES = {status.value: status for status in TaskStatus}
 
 
 def _matches(task: Task, match: Mapping[str, msgspec.Raw]) -> bool:

@@ -10,7 +10,7 @@ import builtins
 import heapq
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -38,6 +38,7 @@ from crewlog.storage.task_rules import (
     encode_value,
     merge_metadata,
     open_blockers,
+    sort_tasks_by_id,
     updated,
     with_dependencies,
     without,
@@ -159,7 +160,8 @@ class TaskStore:
     def update(self, id: str, update: TaskUpdate, *, held: Claim | None = None) -> Task | None:
         """Changes the given fields; None when the status was "deleted". Raises `TaskNotFound`, `InvalidArgument`, `DependencyCycle`.
 
-        `held`: the claim under which the caller writes; raises `LeaseLost` when it is no longer the one that holds.
+        `held`: the claim under which the caller writes; raises `LeaseLost` when it is no longer the one that holds. An empty owner in it
+        stands for whoever the generation belongs to.
         """
         if update.status == DELETED:
             self._delete(id, held)
@@ -277,6 +279,30 @@ class TaskStore:
             self._refresh_all()
             changes, self._changes = self._changes, TaskChanges(set(), set())
             return changes
+
+    def peek(self, ids: Iterable[str]) -> builtins.list[Task]:
+        """Those of the tasks that are there, as of the last look, by id."""
+        with self._mutex:
+            found = [self._with_claim(self._index.tasks[id]) for id in ids if id in self._index.tasks]
+            sort_tasks_by_id(found)
+            return found
+
+    def counts(self) -> TaskSnapshot:
+        """The counts as of the last look, without the tasks."""
+        with self._mutex:
+            counts = self._index.counts
+            return TaskSnapshot(
+                [],
+                counts.get(TaskStatus.PENDING, 0),
+                counts.get(TaskStatus.IN_PROGRESS, 0),
+                counts.get(TaskStatus.COMPLETED, 0),
+                len(self._index.tasks),
+            )
+
+    def refresh_counts(self) -> None:
+        """Reads what others changed, for `counts` alone: what changed stays to be told by `refresh`."""
+        with self._mutex:
+            self._refresh_all()
 
     def invalidate(self, names: set[str] | None = None) -> None:
         """Tells that files may have changed, by their names; None for all of them."""
@@ -465,7 +491,7 @@ class TaskStore:
 
     def _check_held(self, task: Task, held: Claim | None) -> None:
         if held is not None:
-            self._require_holder(task, held.owner, held.generation)
+            self._require_holder(task, held.owner or task.owner, held.generation)
 
     def _require_holder(self, task: Task, owner: str, generation: int | None) -> Taking:
         if self._owner_now(task) != owner or not owner:
