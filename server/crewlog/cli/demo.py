@@ -1,0 +1,86 @@
+"""`crewlog demo`: the main job, watchable. A lead, two agents and a watcher, each a process with a server of its own, on one home.
+
+Nothing is staged: who gets which task is decided by the race, and the watcher prints the notifications that it receives.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from crewlog.cli.demo_script import AGENTS, PROJECT, TASKS, lead_opens, lead_resumes
+from crewlog.client import Client
+
+COLOURS = {"lead": "cyan", "ada": "green", "grace": "magenta", "watcher": "yellow", "demo": "white"}
+_LIMIT = 60
+"""Seconds after which the demonstration has gone wrong."""
+
+
+def say(who: str, text: str) -> None:
+    """One line, headed by who says it."""
+    click.echo(f"{click.style(who.rjust(8), fg=COLOURS[who], bold=True)}  {text}", color=None if sys.stdout.isatty() else False)
+    sys.stdout.flush()
+
+
+def run_demo(home: str | None, *, fast: bool) -> int:
+    """The exit code: 0 when every task was done, each by exactly one agent."""
+    began = time.monotonic()
+    folder = Path(home).expanduser().resolve() if home else Path(tempfile.mkdtemp(prefix="crewlog-demo-"))
+    project = folder / "work" / PROJECT
+    project.mkdir(parents=True, exist_ok=True)
+    pace = 0.0 if fast else 1.0
+    say("demo", f"records in {folder}")
+    with Client(home=folder, cwd=project, name="lead", subscribe=False) as lead:
+        say("lead", f"has a server of its own (process {lead.pid}) and opens a session")
+        session_id = lead_opens(lead, lambda text: say("lead", text), pace)
+        watcher = _start("watcher", folder, project, session_id, pace)
+        _wait_until_ready(watcher)
+        agents = [_start(name, folder, project, session_id, pace) for name in AGENTS]
+        codes = [agent.wait(_LIMIT) for agent in agents]
+        time.sleep(0.2)
+        watcher.terminate()
+        watcher.wait(5)
+    say("lead", "goes away: its server ends with it")
+    with Client(home=folder, cwd=project, name="lead again", subscribe=False) as lead:
+        say("lead", f"is back, in a new process tree (server {lead.pid}), and resumes where it was")
+        lead_resumes(lead, session_id, lambda text: say("lead", text), pace)
+        tasks = lead.task.list(session_id).items
+    say("demo", f"{len(tasks)} tasks done by {_shares([task.owner for task in tasks])} in {time.monotonic() - began:.0f} s")
+    _show_files(folder, session_id)
+    complete = len(tasks) == len(TASKS) and all(task.status == "completed" for task in tasks)
+    return 0 if complete and not any(codes) else 1
+
+
+def _start(who: str, home: Path, project: Path, session_id: str, pace: float) -> subprocess.Popen[bytes]:
+    module = [sys.executable, "-P"] if sys.version_info >= (3, 11) else [sys.executable]
+    arguments = ["-m", "crewlog.cli.demo_worker", who, str(home), str(project), session_id, str(pace)]
+    environment = {**os.environ, "CREWLOG_DEMO_COLOUR": "1" if sys.stdout.isatty() else ""}
+    return subprocess.Popen([*module, *arguments], env=environment, stderr=None, cwd=home)
+
+
+def _wait_until_ready(watcher: subprocess.Popen[bytes]) -> None:
+    """The watcher subscribes in a moment; it says so itself."""
+    deadline = time.monotonic() + 3
+    while watcher.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+        if time.monotonic() > deadline - 2:
+            return
+
+
+def _shares(owners: list[str]) -> str:
+    return " and ".join(f"{owner or 'nobody'} ({owners.count(owner)})" for owner in sorted(set(owners)))
+
+
+def _show_files(folder: Path, session_id: str) -> None:
+    say("demo", "what is on disk now, in the format of codebot:")
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_file() and not hidden:
+            click.echo(f"            {path.relative_to(folder)}  ({path.stat().st_size} bytes)")
+    say("demo", f"look at it:  CREWLOG_HOME={folder}  in front of any editor or agent that uses crewlog; the list is {session_id}")
