@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -40,146 +40,139 @@ class InvalidParams(ResponseError, storage.InvalidArgument):
         self.reason = reason
 
 
+class Facts(msgspec.Struct, rename="camel", kw_only=True):
+    """What an error carries, under the names of its exception's fields. Fields with a default are for humans."""
+
+
+class SessionFact(Facts, kw_only=True):
+    session_id: str
+
+
+class LineFacts(Facts, kw_only=True):
+    path: str
+    line: int
+    reason: str
+
+
+class VersionFacts(Facts, kw_only=True):
+    found: int
+    expected: int
+    path: str = ""
+
+
+class LeafFact(Facts, kw_only=True):
+    leaf_id: str
+
+
+class EntryFacts(Facts, kw_only=True):
+    entry_id: str
+    path: str = ""
+
+
+class TaskFact(Facts, kw_only=True):
+    id: str
+
+
+class OwnerFacts(Facts, kw_only=True):
+    id: str
+    owner: str
+
+
+class BlockerFacts(Facts, kw_only=True):
+    id: str
+    blocked_by: list[str]
+
+
+class CycleFact(Facts, kw_only=True):
+    path: list[str]
+
+
+class NameFacts(Facts, kw_only=True):
+    name: str
+    reason: str
+    field: str = "name"
+
+
+class PlanFacts(Facts, kw_only=True):
+    etag: str
+    name: str = ""
+
+
+class SystemFacts(Facts, kw_only=True):
+    path: str
+    errno_name: str = msgspec.field(name="errno")
+    reason: str
+
+
+class HolderFacts(Facts, kw_only=True):
+    """`holder`: pid, client, host and since (RFC 3339), as far as known."""
+
+    path: str
+    holder: dict[str, str | int]
+
+
+class LimitFact(Facts, kw_only=True):
+    limit: int
+
+
 class Row(msgspec.Struct, frozen=True):
-    """One kind of error: its code, its exception, the facts it carries, and the exception made of them again."""
+    """One kind of error: its code, its exception, and what it carries."""
 
     code: int
     kind: str
     exception: type[storage.StorageError]
-    data: Callable[[Any], Data]
-    build: Callable[[Mapping[str, Any]], storage.StorageError]
+    facts: type[Facts]
     doc: str
+
+    def data(self, error: storage.StorageError) -> Data:
+        return {field.encode_name: getattr(error, field.name) for field in msgspec.structs.fields(self.facts)}
+
+    def build(self, data: Mapping[str, object]) -> storage.StorageError:
+        """The exception again. Raises `msgspec.ValidationError` when facts are missing."""
+        return self.exception(**msgspec.structs.asdict(msgspec.convert(data, self.facts)))
 
 
 TABLE: tuple[Row, ...] = (
-    Row(
-        1001,
-        "sessionNotFound",
-        storage.SessionNotFound,
-        lambda e: {"sessionId": e.session_id},
-        lambda d: storage.SessionNotFound(d["sessionId"]),
-        "There is no such session.",
-    ),
+    Row(1001, "sessionNotFound", storage.SessionNotFound, SessionFact, "There is no such session."),
     Row(
         1002,
         "sessionCorrupt",
         storage.SessionCorrupt,
-        lambda e: {"path": e.path, "line": e.line, "reason": e.reason},
-        lambda d: storage.SessionCorrupt(d["path"], d["line"], d["reason"]),
+        LineFacts,
         "A line of a session or transcript cannot be used. The file is left as it is.",
     ),
     Row(
         1003,
         "unsupportedVersion",
         storage.UnsupportedVersion,
-        lambda e: {"found": e.found, "expected": e.expected, "path": e.path},
-        lambda d: storage.UnsupportedVersion(d.get("path", ""), d["found"], d["expected"]),
+        VersionFacts,
         "The session was written in a version of the format that this server does not know.",
     ),
-    Row(
-        1004,
-        "leafMoved",
-        storage.LeafMoved,
-        lambda e: {"leafId": e.leaf_id},
-        lambda d: storage.LeafMoved(d["leafId"]),
-        "Somebody appended since `expectedLeafId` was the leaf.",
-    ),
-    Row(
-        1005,
-        "entryNotFound",
-        storage.EntryNotFound,
-        lambda e: {"entryId": e.entry_id, "path": e.path},
-        lambda d: storage.EntryNotFound(d["entryId"], d.get("path", "")),
-        "The session has no such entry.",
-    ),
-    Row(
-        1101,
-        "taskNotFound",
-        storage.TaskNotFound,
-        lambda e: {"id": e.id},
-        lambda d: storage.TaskNotFound(d["id"]),
-        "The list has no such task.",
-    ),
-    Row(
-        1102,
-        "alreadyClaimed",
-        storage.AlreadyClaimed,
-        lambda e: {"id": e.id, "owner": e.owner},
-        lambda d: storage.AlreadyClaimed(d["id"], d["owner"]),
-        "Somebody else holds the task.",
-    ),
-    Row(
-        1103,
-        "alreadyResolved",
-        storage.AlreadyResolved,
-        lambda e: {"id": e.id},
-        lambda d: storage.AlreadyResolved(d["id"]),
-        "The task is completed.",
-    ),
-    Row(
-        1104,
-        "blocked",
-        storage.Blocked,
-        lambda e: {"id": e.id, "blockedBy": e.blocked_by},
-        lambda d: storage.Blocked(d["id"], list(d["blockedBy"])),
-        "The task waits for others; `blockedBy` names the open ones.",
-    ),
+    Row(1004, "leafMoved", storage.LeafMoved, LeafFact, "Somebody appended since `expectedLeafId` was the leaf."),
+    Row(1005, "entryNotFound", storage.EntryNotFound, EntryFacts, "The session has no such entry."),
+    Row(1101, "taskNotFound", storage.TaskNotFound, TaskFact, "The list has no such task."),
+    Row(1102, "alreadyClaimed", storage.AlreadyClaimed, OwnerFacts, "Somebody else holds the task."),
+    Row(1103, "alreadyResolved", storage.AlreadyResolved, TaskFact, "The task is completed."),
+    Row(1104, "blocked", storage.Blocked, BlockerFacts, "The task waits for others; `blockedBy` names the open ones."),
     Row(
         1105,
         "dependencyCycle",
         storage.DependencyCycle,
-        lambda e: {"path": e.path},
-        lambda d: storage.DependencyCycle(list(d["path"])),
+        CycleFact,
         "Tasks would wait for each other; `path` is the cycle, its first id again at the end.",
     ),
-    Row(
-        1106,
-        "leaseLost",
-        storage.LeaseLost,
-        lambda e: {"id": e.id, "owner": e.owner},
-        lambda d: storage.LeaseLost(d["id"], d["owner"]),
-        "`owner` no longer holds the task.",
-    ),
-    Row(
-        1201,
-        "invalidName",
-        storage.InvalidName,
-        lambda e: {"name": e.name, "reason": e.reason, "field": e.field},
-        lambda d: storage.InvalidName(d["name"], d["reason"], d.get("field", "name")),
-        "A name from outside must not become a file name.",
-    ),
+    Row(1106, "leaseLost", storage.LeaseLost, OwnerFacts, "`owner` no longer holds the task."),
+    Row(1201, "invalidName", storage.InvalidName, NameFacts, "A name from outside must not become a file name."),
     Row(
         1202,
         "planChanged",
         storage.PlanChanged,
-        lambda e: {"etag": e.etag, "name": e.name},
-        lambda d: storage.PlanChanged(d.get("name", ""), d["etag"]),
+        PlanFacts,
         "The plan is not the one that was read; `etag` is its present one, empty when it is gone.",
     ),
-    Row(
-        1301,
-        "storageFailed",
-        storage.StorageFailed,
-        lambda e: {"path": e.path, "errno": e.errno_name, "reason": e.reason},
-        lambda d: storage.StorageFailed(d["path"], d["errno"], d["reason"]),
-        "The system refused; nothing was changed.",
-    ),
-    Row(
-        1302,
-        "busy",
-        storage.Busy,
-        lambda e: {"path": e.path, "holder": e.holder},
-        lambda d: storage.Busy(d["path"], dict(d["holder"])),
-        "A lock was not to be had within 10 s; `holder` tells who has it.",
-    ),
-    Row(
-        1303,
-        "tooLarge",
-        storage.TooLarge,
-        lambda e: {"limit": e.limit},
-        lambda d: storage.TooLarge(d["limit"]),
-        "A message is over the limit, in bytes.",
-    ),
+    Row(1301, "storageFailed", storage.StorageFailed, SystemFacts, "The system refused; nothing was changed."),
+    Row(1302, "busy", storage.Busy, HolderFacts, "A lock was not to be had within 10 s; `holder` tells who has it."),
+    Row(1303, "tooLarge", storage.TooLarge, LimitFact, "A message is over the limit, in bytes."),
 )
 
 BY_KIND = {row.kind: row for row in TABLE}
@@ -200,8 +193,8 @@ def to_wire(error: Exception) -> ResponseError | None:
     """The error as it crosses the wire; None for one that is none of ours, and a fault of the program."""
     if isinstance(error, ResponseError):
         return error
-    row = _BY_EXCEPTION.get(type(error))  # type: ignore[arg-type]  # a look-up by any exception's class may well find nothing
-    if row is not None:
+    row = _BY_EXCEPTION.get(type(error)) if isinstance(error, storage.StorageError) else None
+    if row is not None and isinstance(error, storage.StorageError):
         return ResponseError(row.code, row.kind, str(error), **row.data(error))
     if isinstance(error, storage.InvalidArgument):
         return InvalidParams(f"$.{error.field}", error.reason)
@@ -218,7 +211,7 @@ def from_wire(code: int, message: str, data: Mapping[str, Any] | None) -> Except
     if row is not None:
         try:
             return row.build(facts)
-        except (KeyError, TypeError, ValueError):
+        except msgspec.ValidationError:
             pass  # a server of another version; the general form says all that it said
     if code == INVALID_PARAMS:
         field = str(facts.get("field", "$"))

@@ -76,9 +76,16 @@ class OfSession(Params):
     session_id: str
 
 
+def _empty() -> Raw:
+    """A factory, since a raw default cannot be told in a schema."""
+    return Raw(b"{}")
+
+
 class NewEntry(Params):
+    """`data` is kept as it is; `{}` when it is left out."""
+
     kind: str
-    data: Raw = Raw(b"{}")
+    data: Raw = msgspec.field(default_factory=_empty)
 
 
 class SessionAppend(Params):

@@ -7,12 +7,17 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, field
 
 
 def stored(record: str) -> Meta:
     """Marks a raw value with the record that it holds, for all that is derived from the table."""
     return Meta(extra_json_schema={"$ref": f"#/components/schemas/{record}"})
+
+
+def _null() -> Raw:
+    """A factory, since a raw default cannot be told in a schema."""
+    return Raw(b"null")
 
 
 class Wire(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
@@ -96,8 +101,8 @@ class ContentBlock(msgspec.Struct, kw_only=True):
     type: str
     text: str = ""
     thinking: str = ""
-    tool_call: Raw = Raw(b"null")
-    image: Raw = Raw(b"null")
+    tool_call: Raw = field(default_factory=_null)
+    image: Raw = field(default_factory=_null)
     tool_name: str = ""
 
 
@@ -107,7 +112,7 @@ class Message(msgspec.Struct, kw_only=True):
     role: str
     content: list[ContentBlock] | None = None
     stop_reason: str = ""
-    usage: Raw = Raw(b"null")
+    usage: Raw = field(default_factory=_null)
     metadata: dict[str, Raw] = {}
     timestamp: str = ""
 

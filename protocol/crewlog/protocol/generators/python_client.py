@@ -12,6 +12,7 @@ from crewlog.protocol import records, results
 from crewlog.protocol.errors import BY_KIND
 from crewlog.protocol.generators.shapes import (
     HEADER,
+    NAMES,
     bare,
     choices,
     default_of,
@@ -24,17 +25,6 @@ from crewlog.protocol.generators.shapes import (
     structs_in,
 )
 from crewlog.protocol.methods import METHODS, NOTIFICATIONS, Method
-
-NAMES = {
-    "EntryRecord": "Entry",
-    "TaskRecord": "Task",
-    "RosterRecord": "Roster",
-    "RosterMemberRecord": "RosterMember",
-    "HistoryRecord": "HistoryLine",
-    "Message": "Message",
-    "GoalState": "GoalState",
-}
-"""What the client calls the stored records."""
 
 WIDTH = 140
 _MODULES = {records.__name__: "records", results.__name__: "wire"}
