@@ -223,7 +223,7 @@ def test_plans(shared: Path, tmp_path: Path) -> None:
     assert store.delete("absent") is False
     store.save("x", "text")
     assert (folder / "x.md").stat().st_mode & 0o777 == int(theirs["mode"], 8)
-    assert [plan.name for plan in store.list()][0] == "x"
+    assert store.list()[0].name == "x"
     for bad in ("../evil", "a/b", ""):
         with pytest.raises(InvalidName):
             store.save(bad, "text")
