@@ -72,11 +72,11 @@ class DocumentFile:
         """Under the lock; whether it was there."""
         try:
             os.unlink(self.path)
+            self.durability.replaced(os.path.dirname(self.path))
         except FileNotFoundError:
+            self._stamp = None
             return False
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
-        finally:
-            self._stamp = None
-        self.durability.replaced(os.path.dirname(self.path))
+        self._stamp = None
         return True

@@ -60,7 +60,7 @@ class Taking(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """One line. `ids`: tasks that may change; `high`: the highest id given out; `moves`: [staged, final] names, `removes`: names."""
+    """One line. `ids`: tasks that may change; `high`: the highest id given out; `moves`: [from, to] file names."""
 
     n: int
     ids: list[str] = []
@@ -68,7 +68,6 @@ class Line(msgspec.Struct, omit_defaults=True):
     takings: list[Taking] = []
     renewed: Taking | None = None
     moves: list[tuple[str, str]] = []
-    removes: list[str] = []
     done: bool = False
     everything: bool = False
 
@@ -148,10 +147,10 @@ class Ledger:
             found.renewals = True
         if line.done:
             self.unfinished = None
-        elif line.ids or line.moves or line.removes:
+        if line.ids or line.moves:
             found.ids.update(line.ids)
             self._last_ids = line.ids
-            self.unfinished = line if line.moves or line.removes else None
+            self.unfinished = line if line.moves else None
         found.everything = found.everything or line.everything
 
     def write(self, line: Line, *, sync: bool = False) -> None:

@@ -46,6 +46,15 @@ def one_line(raw: bytes | msgspec.Raw) -> bytes:
     return data.translate(_LINE_BREAKS_TO_SPACES) if b"\n" in data or b"\r" in data else data
 
 
+def compact(raw: bytes) -> bytes:
+    """The same JSON without blanks between its tokens. Raises `Invalid`."""
+    try:
+        return msgspec.json.format(raw, indent=-1)
+    except (msgspec.DecodeError, RecursionError):
+        validate(raw)
+        return one_line(raw)
+
+
 def validate(raw: bytes) -> None:
     """Raises `Invalid` unless `raw` is one JSON value, blanks around it allowed."""
     try:

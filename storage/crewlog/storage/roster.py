@@ -196,7 +196,7 @@ class RosterStore:
         assert self._file is not None
         try:
             rawjson.decode_lenient(content, _document_decoder, _Document)
-            document = {} if content.strip() == b"null" else rawjson.members(content)
+            document = {} if content.strip() == b"null" else rawjson.members(rawjson.compact(content))
         except (msgspec.MsgspecError, rawjson.Invalid) as error:
             self._file.mark_unread()
             raise StorageFailed(self._file.path, "EBADMSG", f"it is no roster: {error}; repair or remove it") from None

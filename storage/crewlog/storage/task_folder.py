@@ -8,7 +8,15 @@ import time
 import msgspec
 
 from crewlog.storage.errors import StorageFailed
-from crewlog.storage.files import Durability, make_folder, replace_file, require_inside, stage, unlink_quietly
+from crewlog.storage.files import (
+    Durability,
+    make_folder,
+    replace_file,
+    require_inside,
+    stage,
+    temporary_name,
+    unlink_quietly,
+)
 from crewlog.storage.ledger import Ledger, Line
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import ResourceLock, may_wait, require_waiting
@@ -50,6 +58,7 @@ class TaskFolder:
         """The highest number that ever named a file here."""
         self._folder_stamp: tuple[int, int] = (0, 0)
         self._settled = True
+        self._swept = False
         self._verified_at = float("-inf")
 
     def exists(self) -> bool:
@@ -166,6 +175,7 @@ class TaskFolder:
         temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
         try:
             self.ledger.write(line)
+            self._write_high(line)
             self._move(temporary, name)
             self.durability.replaced(self.path)
         except OSError as error:
@@ -181,41 +191,94 @@ class TaskFolder:
         replace_file(os.path.join(self.path, HIGH_WATER_MARK), str(high).encode(), self.durability)
 
     def write_together(self, tasks: list[Task], removes: list[str], line: Line) -> list[Task]:
-        """Writes and removes several files, all or none, also when this process dies half way: whoever comes next finishes it."""
-        staged: list[tuple[str, str]] = []
+        """Writes and removes several files, all or none, also when this process dies half way: whoever comes next finishes it.
+
+        Where the system refuses half way, what was done is undone.
+        """
         documents = [encode_task(task) for task in tasks]
+        originals: dict[str, bytes | None] = {}
         try:
             for task, document in zip(tasks, documents):
                 name = file_name(task.id)
                 self._prepare(name)
+                originals[name] = self._content(name)
                 temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
-                staged.append((os.path.basename(temporary), name))
-            line.moves = staged
-            line.removes = removes
+                line.moves.append((os.path.basename(temporary), name))
+            for name in removes:
+                line.moves.append((name, os.path.basename(temporary_name(os.path.join(self.path, name)))))
+            self._write_high(line)
             self.ledger.write(line, sync=self.durability.replacing_waits)
         except BaseException:
-            for temporary_name, _ in staged:
-                unlink_quietly(os.path.join(self.path, temporary_name))
+            for staged, _ in line.moves[: len(documents)]:
+                unlink_quietly(os.path.join(self.path, staged))
             raise
-        self.finish(line)
-        return [self._written(task, name, document) for task, document, (_, name) in zip(tasks, documents, staged)]
+        try:
+            self.finish(line)
+        except StorageFailed:
+            self._undo(line, originals)
+            raise
+        return [self._written(task, move[1], document) for task, document, move in zip(tasks, documents, line.moves)]
 
     def finish(self, line: Line) -> None:
         """Does what is left of a change of several files; under the lock."""
+        moves = [(os.path.basename(source), os.path.basename(target)) for source, target in line.moves]
         try:
-            for temporary_name, name in line.moves:
-                temporary = os.path.join(self.path, os.path.basename(temporary_name))
-                if os.path.exists(temporary):
-                    self._move(temporary, os.path.basename(name))
-            for name in line.removes:
-                try:
-                    os.unlink(os.path.join(self.path, os.path.basename(name)))
-                except FileNotFoundError:
-                    continue
+            for source, target in moves:
+                if os.path.lexists(os.path.join(self.path, source)):
+                    self._move(os.path.join(self.path, source), target)
             self.durability.replaced(self.path)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
         self.ledger.write(Line(0, done=True))
+        for _, target in moves:
+            if target.endswith(".tmp"):
+                unlink_quietly(os.path.join(self.path, target))
+
+    def sweep(self) -> None:
+        """Removes temporary files that a crash left; under the lock, since whoever makes one holds it. Once for each opened list."""
+        if self._swept or self.ledger.unfinished is not None:
+            return
+        self._swept = True
+        try:
+            names = os.listdir(self.path)
+        except OSError:
+            return  # nothing to sweep, or nothing that may be read: the operation itself will tell
+        for name in names:
+            if name.startswith(".") and name.endswith(".tmp"):
+                unlink_quietly(os.path.join(self.path, name))
+
+    def _undo(self, line: Line, originals: dict[str, bytes | None]) -> None:
+        """Puts back what stood there before. What fails here leaves the change to be finished by whoever comes next."""
+        try:
+            for source, target in line.moves:
+                if target not in originals:  # a file that was moved aside
+                    if os.path.lexists(os.path.join(self.path, target)):
+                        self._move(os.path.join(self.path, target), source)
+                    continue
+                if os.path.lexists(os.path.join(self.path, source)):
+                    unlink_quietly(os.path.join(self.path, source))
+                    continue
+                content = originals[target]
+                if content is None:
+                    os.unlink(os.path.join(self.path, target))
+                else:
+                    replace_file(os.path.join(self.path, target), content, self.durability)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
+        self.ledger.write(Line(0, ids=line.ids, done=True))
+
+    def _content(self, name: str) -> bytes | None:
+        try:
+            with open(os.path.join(self.path, name), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
+
+    def _write_high(self, line: Line) -> None:
+        if line.high:
+            self.write_high_water_mark(line.high)
 
     def _prepare(self, name: str) -> None:
         make_folder(self.path, self.durability)

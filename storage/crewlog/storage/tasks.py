@@ -121,10 +121,8 @@ class TaskStore:
             )
             together = {**self._index.tasks, task.id: task}
             changed = with_dependencies(together, task, blocks=blocks, blocked_by=blocked_by) if blocks or blocked_by else {task.id: task}
-            if self._folder is not None:
-                self._folder.write_high_water_mark(number)
-            self._next = number + 1
             self._write(changed, Line(0, ids=builtins.list(changed), high=number))
+            self._next = number + 1
         self._tell()
         return self._index.tasks[task.id]
 
@@ -258,7 +256,6 @@ class TaskStore:
             self._next = max(self._next_number(), *(number + 1 for number in self._numbers()), 1)
             folder = self._folder
             if folder is not None and folder.exists():
-                folder.write_high_water_mark(self._next - 1)
                 names = sorted(name for name in os.listdir(folder.path) if name.endswith(SUFFIX) and not name.startswith("."))
                 line = Line(0, ids=builtins.list(self._index.tasks), high=self._next - 1)
                 folder.write_together([], names, line)
@@ -352,6 +349,7 @@ class TaskStore:
                 make_folder(folder.path, self.durability)
             with folder.lock:
                 self._refresh(*ids)
+                folder.sweep()
                 yield
 
     def _claim(self, task: Task, owner: str, lease_ms: int | None) -> tuple[Task, bool]:
