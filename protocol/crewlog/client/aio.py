@@ -17,7 +17,7 @@ from crewlog.client import launch
 from crewlog.client._async_api import Methods
 from crewlog.client.backlog import Backlog, Change, Kind, read_change
 from crewlog.client.errors import ConnectionLost, NotStarted, RequestTimeout
-from crewlog.client.exchange import Answer, Exchange, Reply, Server, Told, read_server
+from crewlog.client.exchange import Answer, Exchange, Reply, Server, Told, given, read_server, result_of
 from crewlog.client.launch import Durability, ErrorStream, Options
 from crewlog.client.results import RosterDidChange, TaskDidChange
 from crewlog.client.undo import undo
@@ -130,7 +130,7 @@ class AsyncClient(Methods):
         self._closing = True
         if self._server is not None and self._lost is None:
             with contextlib.suppress(ConnectionLost, RequestTimeout):
-                await self._ask("shutdown", {}, Raw, launch.END_TIMEOUT)
+                await self._carry_out("shutdown", {}, launch.END_TIMEOUT)
                 self._send(self._exchange.notification("exit", {}))
         await self._connection.close(patience=launch.END_TIMEOUT)
 
@@ -181,9 +181,12 @@ class AsyncClient(Methods):
 
     async def request(self, method: str, params: Mapping[str, object] | None = None, *, timeout: float | None = None) -> Raw:
         """Any method by its name on the wire, for what has no method here. The result as raw JSON."""
-        return await self._ask(method, params or {}, Raw, timeout)
+        return await self._carry_out(method, params or {}, timeout)
 
     async def _ask(self, method: str, params: Mapping[str, object], read: Callable[[Raw], T], timeout: float | None) -> T:
+        return read(await self._carry_out(method, given(params), timeout))
+
+    async def _carry_out(self, method: str, params: Mapping[str, object], timeout: float | None) -> Raw:
         connection = self._check()
         id, frame = self._exchange.request(method, params)
         future = self._expect(id)
@@ -198,9 +201,7 @@ class AsyncClient(Methods):
         except asyncio.CancelledError:
             await asyncio.shield(self._settle(id, future, method, params))
             raise
-        if answer.error is not None:
-            raise answer.error
-        return read(answer.result)
+        return result_of(answer)
 
     async def _withdraw_late(self, id: int, method: str, timeout: float) -> Answer:
         answer = await self._withdraw(id)
@@ -257,11 +258,8 @@ class AsyncClient(Methods):
         await asyncio.wait({future}, timeout=launch.START_TIMEOUT)
         if not future.done():
             raise ConnectionLost(f"the server did not answer within {launch.START_TIMEOUT:g} s")
-        answer = future.result()
-        if answer.error is not None:
-            raise answer.error
         try:
-            server = read_server(answer.result)
+            server = read_server(result_of(future.result()))
         except msgspec.ValidationError as error:
             raise ConnectionLost(f"what was started is no Crewlog server: {error}") from error
         self._send(self._exchange.notification("initialized", {}))

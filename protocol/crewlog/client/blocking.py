@@ -16,9 +16,9 @@ from msgspec import Raw
 from crewlog.client import launch
 from crewlog.client._blocking_api import Methods
 from crewlog.client.backlog import Backlog, Change, Kind, read_change
-from crewlog.client.calls import Calls, Waiter, result_of
+from crewlog.client.calls import Calls, Waiter
 from crewlog.client.errors import ConnectionLost, NotStarted, RequestTimeout
-from crewlog.client.exchange import Answer, Exchange, Reply, Server, Told, read_server
+from crewlog.client.exchange import Answer, Exchange, Reply, Server, Told, given, read_server, result_of
 from crewlog.client.launch import Durability, ErrorStream, Options
 from crewlog.client.outbound import Outbound
 from crewlog.client.results import RosterDidChange, TaskDidChange
@@ -213,9 +213,12 @@ class Client(Methods):
 
     def request(self, method: str, params: Mapping[str, object] | None = None, *, timeout: float | None = None) -> Raw:
         """Any method by its name on the wire, for what has no method here. The result as raw JSON."""
-        return self._ask(method, params or {}, Raw, timeout)
+        return self._carry_out(method, params or {}, timeout)
 
     def _ask(self, method: str, params: Mapping[str, object], read: Callable[[Raw], T], timeout: float | None) -> T:
+        return read(self._carry_out(method, given(params), timeout))
+
+    def _carry_out(self, method: str, params: Mapping[str, object], timeout: float | None) -> Raw:
         self._check()
         id, frame = self._exchange.request(method, params)
         waiter = self._calls.add(id, method)
@@ -229,7 +232,7 @@ class Client(Methods):
             answer = self._withdraw(id, waiter, params, keep=True)
             if answer is None or _was_cancelled(answer):
                 raise RequestTimeout(method, timeout or 0, withdrawn=answer is not None)
-        return read(result_of(answer))
+        return result_of(answer)
 
     def _withdraw(self, id: int, waiter: Waiter, params: Mapping[str, object], *, keep: bool = False) -> Answer | None:
         """Cancels the request and waits for its end. A result that came all the same is kept, or undone where it would bind somebody."""

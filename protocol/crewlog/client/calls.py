@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from msgspec import Raw
-
 from crewlog.client.errors import ConnectionLost
 from crewlog.client.exchange import Answer
 
@@ -70,10 +68,3 @@ class Calls:
             waiting, self._waiting = self._waiting, {}
         for id, waiter in waiting.items():
             waiter.end(Answer(id, error=self._lost))
-
-
-def result_of(answer: Answer) -> Raw:
-    """Raises the answer's error."""
-    if answer.error is not None:
-        raise answer.error
-    return answer.result

@@ -34,6 +34,13 @@ class Answer(msgspec.Struct):
     error: Exception | None = None
 
 
+def result_of(answer: Answer) -> Raw:
+    """Raises the answer's error."""
+    if answer.error is not None:
+        raise answer.error
+    return answer.result
+
+
 class Told(msgspec.Struct):
     """A notification of the server."""
 
@@ -62,6 +69,11 @@ class Server(msgspec.Struct):
     notifications: list[str]
 
 
+def given(params: Mapping[str, object]) -> dict[str, object]:
+    """The params without those that are None, which stands for "left out" in the typed methods."""
+    return {key: value for key, value in params.items() if value is not None}
+
+
 class Exchange:
     """One connection. Not thread-safe but for `request`, `notification`."""
 
@@ -70,14 +82,12 @@ class Exchange:
         self._ids = itertools.count(1)
 
     def request(self, method: str, params: Mapping[str, object]) -> tuple[int, bytes]:
-        """A request's id and its frame. Params that are None are left out. Raises what `encode_json` raises."""
-        given = {key: value for key, value in params.items() if value is not None}
+        """A request's id and its frame. Raises what `encode_json` raises."""
         id = next(self._ids)
-        return id, encode_frame(encode_request(id, method, encode_json(given)))
+        return id, encode_frame(encode_request(id, method, encode_json(params)))
 
     def initialize(self, options: Options) -> tuple[int, bytes]:
-        id = next(self._ids)
-        return id, encode_frame(encode_request(id, "initialize", encode_json(options.initialize_params())))
+        return self.request("initialize", options.initialize_params())
 
     def notification(self, method: str, params: Mapping[str, object]) -> bytes:
         return encode_frame(encode_notification(method, encode_json(params)))

@@ -6,19 +6,18 @@ For developers, in a checkout with the development tools installed. With `--chec
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from crewlog.protocol.generators import luacats, python_client, reference, typescript
-from crewlog.protocol.schema import openrpc_document
+from crewlog.protocol.schema import openrpc_json
 
 ROOT = Path(__file__).resolve().parents[3]
 
 FILES: dict[str, Callable[[], str]] = {
-    "protocol/openrpc.json": lambda: openrpc_text(),
+    "protocol/openrpc.json": openrpc_json,
     "protocol/crewlog/client/results.py": lambda: _formatted(python_client.results_module()),
     "protocol/crewlog/client/_blocking_api.py": lambda: _formatted(python_client.api_module(asynchronous=False)),
     "protocol/crewlog/client/_async_api.py": lambda: _formatted(python_client.api_module(asynchronous=True)),
@@ -49,11 +48,6 @@ def stale_files() -> dict[str, str]:
     """What should stand in each file that does not say it, or is not there."""
     wanted = {name: write() for name, write in FILES.items()}
     return {name: text for name, text in wanted.items() if _present(ROOT / name) != text}
-
-
-def openrpc_text() -> str:
-    """The OpenRPC document as `crewlog schema` prints it."""
-    return json.dumps(openrpc_document(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _present(path: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -54,6 +55,11 @@ def openrpc_document() -> Schema:
             for item in NOTIFICATIONS.values()
         ],
     }
+
+
+def openrpc_json() -> str:
+    """The document as `crewlog schema` prints it."""
+    return json.dumps(openrpc_document(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _method(method: Method, components: dict[str, Schema], result: Schema) -> Schema:
