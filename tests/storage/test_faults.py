@@ -206,7 +206,7 @@ def test_every_failing_call(kind: Any, action: str, code: int, tmp_path: Path, m
                 failed = False
             except StorageFailed as error:
                 failed = error.errno_name == errno.errorcode[code]
-                assert failed  # noqa: PT017 - whether it fails is what is being found out
+                assert failed
         if len(made) <= number:
             assert not failed
             break

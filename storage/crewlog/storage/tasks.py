@@ -455,8 +455,9 @@ class TaskStore:
         """Tasks whose lease may have lapsed since the last look are claimable again."""
         while self._lapses and self._lapses[0][0] <= _now():
             _, task_id = heapq.heappop(self._lapses)
-            self._index.look_again(task_id)
-            if task_id in self._index.tasks:
+            task = self._index.tasks.get(task_id)
+            if task is not None and task.owner and not self._owner_now(task):  # it may have been renewed since
+                self._index.look_again(task_id)
                 self._changes.changed.add(task_id)
 
     def _taking(self, task: Task) -> Taking | None:
