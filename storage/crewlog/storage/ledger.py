@@ -73,11 +73,11 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class Reading(msgspec.Struct):
-    """What a look at the ledger brought. `ids`: tasks to look at again; `everything`: all of them; `renewals`: a lease moved."""
+    """What a look at the ledger brought. `ids`: tasks to look at again; `everything`: all of them; `renewed`: tasks whose lease moved."""
 
     ids: set[str]
     everything: bool = False
-    renewals: bool = False
+    renewed: set[str] = set()
 
 
 _decoder = msgspec.json.Decoder(Line)
@@ -144,7 +144,7 @@ class Ledger:
             self.takings.setdefault(taking.id, {})[taking.owner] = taking
         if line.renewed is not None:
             self.takings.setdefault(line.renewed.id, {})[line.renewed.owner] = line.renewed
-            found.renewals = True
+            found.renewed.add(line.renewed.id)
         if line.done:
             self.unfinished = None
         if line.ids or line.moves:

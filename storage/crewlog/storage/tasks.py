@@ -520,9 +520,9 @@ class TaskStore:
 
     def _refresh(self, *ids: str) -> None:
         """Two `stat` calls when nothing changed, and one more for each of `ids`."""
-        self._note_lapses()
         folder = self._folder
         if folder is None:
+            self._note_lapses()
             return
         reading = folder.ledger.read()
         if folder.ledger.takings is not self._takings:
@@ -540,10 +540,11 @@ class TaskStore:
             if by_others:
                 folder.remember_folder()
         self._invalid = set()
-        if reading.renewals:
-            for by_owner in self._takings.values():
-                for taking in by_owner.values():
-                    self._schedule(taking)
+        for id in reading.renewed:
+            for taking in self._takings.get(id, {}).values():
+                self._schedule(taking)
+            self._index.look_again(id)
+        self._note_lapses()
 
     def _finish_change(self, folder: TaskFolder) -> None:
         """A change of several files that is not done: its writer is at it, and the lock waits for that, or has died."""
