@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,9 +16,14 @@ DEFAULT_LIMIT = 256 << 20
 MAX_HEADER = 8 << 10
 """Bytes of one header block; a longer one is no header."""
 
+MAX_LENGTH = 1 << 40
+"""A length from which on a header is nonsense rather than a message that is too large: skipping so much would never end."""
+
+_PLAIN = re.compile(rb"Content-Length: ([0-9]{1,12})\r\n\r\n")
+_NAME = re.compile(rb"content-length", re.IGNORECASE)
 _LENGTH_LINE = re.compile(rb"content-length[ \t]*:[ \t]*", re.IGNORECASE)
-_TYPE_LINE = re.compile(rb"content-type[ \t]*:", re.IGNORECASE)
-_KEEP = len(b"Content-Length")
+_ANY_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:")
+_KEEP = len(b"content-length") - 1
 
 
 class Frame(msgspec.Struct):
@@ -47,7 +53,6 @@ class FrameReader:
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
         self._buffer = bytearray()
-        self._body_size = -1
         self._to_skip = 0
         self._lost = False
         self._pieces: list[bytes] = []
@@ -79,54 +84,74 @@ class FrameReader:
         return bool(self._buffer.strip()) or self._missing > 0 or self._to_skip > 0
 
     def _events(self) -> Iterator[Event]:
-        buffer = self._buffer
-        at = 0
+        buffer, at = self._buffer, 0
         try:
             while at < len(buffer):
                 if self._lost:
-                    found = _LENGTH_LINE.search(buffer, at)
+                    found = _NAME.search(buffer, at)
                     if found is None:
                         at = max(at, len(buffer) - _KEEP)
                         return
                     at = found.start()
                     self._lost = False
-                end, after = _header_end(buffer, at)
-                if end < 0:
-                    if len(buffer) - at > MAX_HEADER or _cannot_be_header(buffer, at):
-                        yield Damage("no header of a message was found here")
-                        self._lost = True
-                        at += 1
-                        continue
+                header = _header_at(buffer, at)
+                if header is None:
                     return
-                length = _content_length(bytes(buffer[at:end])) if end - at <= MAX_HEADER else "the header is too long"
-                if isinstance(length, str):
-                    yield Damage(length)
-                    next_header = _LENGTH_LINE.search(buffer, at + 1)
+                at = header.end
+                if header.fault:
                     self._lost = True
-                    at = next_header.start() if next_header is not None and next_header.start() < after else after
-                    continue
-                at = after
-                if length > self.limit:
-                    yield Oversized(length)
-                    self._to_skip = length - (len(buffer) - at)
-                    at = len(buffer) if self._to_skip >= 0 else at + length
-                    self._to_skip = max(self._to_skip, 0)
-                    continue
-                if len(buffer) - at >= length:
-                    yield Frame(bytes(buffer[at : at + length]))
-                    at += length
-                    continue
-                self._pieces = [bytes(buffer[at:])]
-                self._missing = length - (len(buffer) - at)
-                at = len(buffer)
+                    yield Damage(header.fault)
+                elif header.length > self.limit:
+                    at = self._skip(header.length, at)
+                    yield Oversized(header.length)
+                elif len(buffer) - at >= header.length:
+                    at += header.length
+                    yield Frame(bytes(buffer[at - header.length : at]))
+                else:
+                    self._pieces = [bytes(buffer[at:])]
+                    self._missing = header.length - len(self._pieces[0])
+                    at = len(buffer)
         finally:
             del buffer[:at]
+
+    def _skip(self, length: int, at: int) -> int:
+        """Passes over a body; where the buffer goes on after it."""
+        there = min(length, len(self._buffer) - at)
+        self._to_skip = length - there
+        return at + there
+
+
+class _Header(NamedTuple):
+    """A header block: the length it announces and where the body begins; or what is wrong with it, and where to go on looking."""
+
+    length: int
+    end: int
+    fault: str = ""
+
+
+def _header_at(buffer: bytearray, at: int) -> _Header | None:
+    """The header block that begins here; None while it is not complete."""
+    plain = _PLAIN.match(buffer, at)
+    if plain is not None:
+        length = int(plain[1])
+        return _Header(length, plain.end()) if length < MAX_LENGTH else _Header(0, plain.end(), _ABSURD)
+    end, after = _header_end(buffer, at)
+    if end < 0:
+        if len(buffer) - at > MAX_HEADER or _cannot_be_header(buffer, at):
+            return _Header(0, at + 1, "no header of a message was found here")
+        return None
+    length_or_fault = _content_length(bytes(buffer[at:end]))
+    if isinstance(length_or_fault, int):
+        return _Header(length_or_fault, after)
+    inside = _NAME.search(buffer, at + 1, after) if length_or_fault is not _CONFLICT else None
+    return _Header(0, after if inside is None else inside.start(), length_or_fault)
 
 
 def _header_end(buffer: bytearray, start: int) -> tuple[int, int]:
     """Where the header block ends and the body begins; (-1, -1) while it is not complete. A bare \\n\\n is taken for a line end too."""
-    end = buffer.find(b"\r\n\r\n", start)
-    loose = buffer.find(b"\n\n", start, end if end >= 0 else len(buffer))
+    limit = start + MAX_HEADER
+    end = buffer.find(b"\r\n\r\n", start, limit)
+    loose = buffer.find(b"\n\n", start, end if end >= 0 else limit)
     if loose >= 0:
         return loose, loose + 2
     return (end, end + 4) if end >= 0 else (-1, -1)
@@ -142,24 +167,28 @@ def _cannot_be_header(buffer: bytearray, at: int) -> bool:
 
 
 def _content_length(header: bytes) -> int | str:
-    """The announced length, or what is wrong with the header."""
+    """The announced length, or what is wrong with the header. Headers of other names are left to later versions of the protocol."""
     found: int | None = None
     for line in header.split(b"\n"):
         line = line.strip()
-        if not line:
-            continue
         match = _LENGTH_LINE.match(line)
         if match is None:
-            if _TYPE_LINE.match(line) or b":" in line:
-                continue  # a header that this protocol may know one day
-            return "a header line has no colon"
+            if line and _ANY_LINE.match(line) is None:
+                return "a header line is no name with a colon"
+            continue
         value = line[match.end() :]
-        if not value.isdigit() or len(value) > 18:
+        if not value.isdigit():
             return "Content-Length is not a number of bytes"
+        if len(value) > 18 or int(value) >= MAX_LENGTH:
+            return _ABSURD
         if found is not None and found != int(value):
-            return "two different Content-Length headers"
+            return _CONFLICT
         found = int(value)
     return "Content-Length is missing" if found is None else found
+
+
+_CONFLICT = "two different Content-Length headers"
+_ABSURD = "Content-Length is larger than any message could be"
 
 
 def encode_frame(body: bytes) -> bytes:
