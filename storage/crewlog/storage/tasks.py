@@ -386,7 +386,7 @@ class TaskStore:
             on_disk = [value for key, value in cleaned.items() if key not in self._memory_only]
             folder = self._folder
             if folder is not None and id not in self._memory_only:
-                removes = sorted({folder.names.get(id, file_name(id)), file_name(id)} & (folder.files.keys() | {file_name(id)}))
+                removes = sorted({name for name in (folder.names.get(id), file_name_or_none(id)) if name is not None})
                 for done in folder.write_together(on_disk, removes, Line(0, ids=[id, *cleaned])):
                     cleaned[done.id] = done
                 for name in removes:
