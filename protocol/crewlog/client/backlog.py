@@ -6,7 +6,7 @@ So a reader that is slow, or never comes, costs memory by what there is to know,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 import msgspec
 
@@ -56,7 +56,7 @@ class Backlog:
         return self._waiting.popleft() if self._waiting else None
 
 
-def merged(changes: deque[Change]) -> list[Change]:
+def merged(changes: Iterable[Change]) -> list[Change]:
     """One change for each resource, which tells all that those given tell of it; in the order of the last change of each."""
     latest: dict[Hashable, Change] = {}
     for change in changes:
