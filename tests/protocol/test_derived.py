@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def openrpc_validator(tmp_path_factory: pytest.TempPathFactory) -> jsonschema.Dr
     openrpc.pop("$schema")
     resource: Resource[Schema] = Resource.from_contents(json_schema, default_specification=DRAFT7)
     base = json_schema["$id"].rstrip("/")
-    registry: Registry[Schema] = Registry().with_resources([(base, resource), (base + "/", resource)])
+    registry = Registry[Schema]().with_resources([(base, resource), (base + "/", resource)])
     return jsonschema.Draft7Validator(openrpc, registry=registry)
 
 
@@ -58,12 +59,13 @@ def test_the_document_is_openrpc(openrpc_validator: jsonschema.Draft7Validator) 
 
 
 def test_the_validator_would_tell(openrpc_validator: jsonschema.Draft7Validator) -> None:
-    for spoil in (
+    spoilers: list[Callable[[dict[str, Any]], object]] = [
         lambda document: document["methods"][3]["params"][0].update(schema={"type": "strin"}),
         lambda document: document["methods"][3].pop("params"),
         lambda document: document["components"]["errors"]["busy"].pop("code"),
         lambda document: document.update(more=1),
-    ):
+    ]
+    for spoil in spoilers:
         document = openrpc_document()
         spoil(document)
         assert list(openrpc_validator.iter_errors(document))
