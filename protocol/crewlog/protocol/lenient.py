@@ -1,7 +1,7 @@
 """Params and results that msgspec's decoder refuses though they are JSON: lone surrogates in some string, or deep nesting in a payload.
 
-Fields declared as raw JSON are cut out as bytes and put back afterwards, so that payloads stay what they are; other strings read with
-U+FFFD for half of a surrogate pair, as Go reads them.
+Fields declared as raw JSON are cut out as bytes and put back afterwards, so that payloads stay what they are; other strings keep half of a
+surrogate pair too, so that what is stored comes back equal, and what becomes a name is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _value(raw: bytes, wanted: object) -> object:
     if origin is dict and first == b"{":
         return {key: _value(item, arguments[1]) for key, item in rawjson.members(raw).items()}
     if first == b'"':
-        return (rawjson.decode_string(raw) or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return rawjson.decode_string(raw)
     try:
         return json.loads(rawjson.decode_utf8(raw))
     except RecursionError:

@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from crewlog.storage import times
+from crewlog.storage import rawjson, times
 from crewlog.storage.entries import HEADER_ID, VERSION, new_id, write_entry
 from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed
 from crewlog.storage.files import POWER, Durability
@@ -30,14 +30,6 @@ class SessionList(msgspec.Struct):
     skipped: list[Skipped]
 
 
-class _HeaderOut(msgspec.Struct, omit_defaults=True):
-    version: int = msgspec.field(default_factory=lambda: VERSION)
-    session_id: str = msgspec.field(default_factory=str)
-    name: str = ""
-    cwd: str = msgspec.field(default_factory=str)
-    created: str = msgspec.field(default_factory=str)
-
-
 class SessionManager:
     """The session logs in the folder `dir`. Thread-safe. Go: Manager.
 
@@ -59,8 +51,11 @@ class SessionManager:
     def write_new(self, path: str, session_id: str, cwd: str, name: str, more: bytes) -> SessionStore:
         """A new log at `path`: a header, then the lines of `more`, written together. Raises `StorageFailed`."""
         created = times.now()
-        header = msgspec.json.encode(_HeaderOut(session_id=session_id, name=name, cwd=cwd, created=created))
-        line = write_entry(Entry(EntryKind.HEADER, HEADER_ID, "", created, msgspec.Raw(header)))
+        parts = {"version": b"%d" % VERSION, "session_id": rawjson.encode_string(session_id), "name": rawjson.encode_string(name)}
+        if not name:
+            del parts["name"]
+        parts.update(cwd=rawjson.encode_string(cwd), created=rawjson.encode_string(created))
+        line = write_entry(Entry(EntryKind.HEADER, HEADER_ID, "", created, msgspec.Raw(rawjson.join_members(parts))))
         log = AppendLog(path, durability=self.durability, root=self.root)
         log.create(line + more)
         log.close()
