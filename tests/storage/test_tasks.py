@@ -185,6 +185,10 @@ def test_files_of_any_age_and_hand(store: TaskStore, folder: Path) -> None:
     written = (folder / "10.json").read_text()
     assert "\\ud800" in written
     assert "\\ud801" in written
+    assert store.get("10").subject == "\ud800"  # type: ignore[union-attr]
+    assert store.create("half \ud800").id == "11"
+    assert '"half \\ud800"' in (folder / "11.json").read_text()
+    assert store.delete("11")
     assert store.delete("7")
     assert not (folder / "007.json").exists()
     assert store.delete("../../evil") is True
