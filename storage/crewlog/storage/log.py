@@ -153,7 +153,7 @@ class AppendLog:
                 accept(Line(number, line_offset, content))
             self.end = line_offset + len(content) + 1
             self.line_count = number
-            self._remember(content + b"\n")
+            self._remember(content[-_FINGERPRINT:] + b"\n")
         if rest and not rest.isspace():
             line = Line(self.line_count + 1, offset, rest)
             complete = accept_tail(line)
