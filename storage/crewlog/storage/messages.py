@@ -104,7 +104,7 @@ def message_shape(raw: bytes | msgspec.Raw) -> MessageShape | None:
             return _deep_shape(bytes(raw))
         except msgspec.DecodeError:
             return None
-    if message.timestamp is not None and times.parse_ns(message.timestamp) is None:
+    if message.timestamp is not None and not times.is_time(message.timestamp):
         return None
     calls = _NO_CALLS
     if message.content:

@@ -62,6 +62,18 @@ def parse_ns(text: str) -> int | None:
     return (whole.days * 86_400 + whole.seconds) * 1_000_000_000 + fraction
 
 
+_PLAINLY_A_TIME = re.compile(
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?"
+    r"(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
+
+
+def is_time(text: str) -> bool:
+    """Whether `parse_ns` reads it; most texts are told without the arithmetic."""
+    return _PLAINLY_A_TIME.fullmatch(text) is not None or parse_ns(text) is not None
+
+
 def local_date() -> str:
     """Today as `YYYY-MM-DD`, by this machine's clock and zone."""
     return datetime.now(timezone.utc).astimezone().strftime("%Y-%m-%d")
