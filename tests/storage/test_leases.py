@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(ledger, "boot_ns", lambda: clock.boot)
-    monkeypatch.setattr(ledger.time, "time_ns", lambda: clock.wall)
+    monkeypatch.setattr("crewlog.storage.ledger.time.time_ns", lambda: clock.wall)
     monkeypatch.setattr("crewlog.storage.tasks._now", lambda: clock.boot / 1e9)
     return clock
 
@@ -48,11 +49,12 @@ def opened(tmp_path: Path) -> TaskStore:
 def test_what_is_no_lease_is_refused_by_name(two: tuple[TaskStore, TaskStore], bad: object) -> None:
     store, _ = two
     store.create("a")
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: store.claim("1", "me", lease_ms=bad),  # type: ignore[arg-type]
         lambda: store.claim_next("me", lease_ms=bad),  # type: ignore[arg-type]
         lambda: store.renew("1", "me", lease_ms=bad),  # type: ignore[arg-type]
-    ):
+    ]
+    for call in calls:
         with pytest.raises(InvalidArgument, match="leaseMs"):
             call()
     task = store.get("1")
@@ -113,20 +115,17 @@ def test_who_was_suspended_for_longer_than_the_lease_is_refused(two: tuple[TaskS
     held = one.claim("1", "ada", lease_ms=1000).claim
     assert held is not None
     clock.passes(2)
-    for call in (
+    late: list[Callable[[], object]] = [
         lambda: one.update("1", TaskUpdate(status="completed"), held=held),
         lambda: one.renew("1", "ada", generation=held.generation),
         lambda: one.release("1", "ada", generation=held.generation),
-    ):
+    ]
+    for call in late:
         with pytest.raises(LeaseLost):
             call()
     anew = other.claim("1", "ada", lease_ms=1000).claim  # another process, under the same name
     assert anew is not None
-    for call in (
-        lambda: one.update("1", TaskUpdate(status="completed"), held=held),
-        lambda: one.renew("1", "ada", generation=held.generation),
-        lambda: one.release("1", "ada", generation=held.generation),
-    ):
+    for call in late:
         with pytest.raises(LeaseLost):
             call()
     done = other.update("1", TaskUpdate(status="completed"), held=anew)

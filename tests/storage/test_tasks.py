@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,8 +21,9 @@ from crewlog.storage import (
     TaskSnapshot,
     TaskStore,
     TaskUpdate,
+    WouldBlock,
 )
-from crewlog.storage.locks import WouldBlock, without_waiting
+from crewlog.storage.locks import without_waiting
 
 
 @pytest.fixture
@@ -158,7 +160,12 @@ def test_in_memory_only() -> None:
 
 
 def test_a_refusal_makes_no_folder(store: TaskStore, folder: Path) -> None:
-    for call in (lambda: store.claim("1", "me"), lambda: store.update("1", TaskUpdate()), lambda: store.release("1", "me")):
+    calls: list[Callable[[], object]] = [
+        lambda: store.claim("1", "me"),
+        lambda: store.update("1", TaskUpdate()),
+        lambda: store.release("1", "me"),
+    ]
+    for call in calls:
         with pytest.raises(TaskNotFound):
             call()
     assert store.claim_next("me") is None
