@@ -67,7 +67,7 @@ def test_a_session_from_its_first_message_to_its_export(client: Client) -> None:
     assert "hi" in client.session.export(session.id, "markdown").text
     assert client.session.list().sessions[0].message_count == 1
     with pytest.raises(errors.LeafMoved) as moved:
-        client.session.append(session.id, [NewEntry("message", {})], expected_leaf_id="h0")
+        client.session.append(session.id, [NewEntry("session_info", {})], expected_leaf_id="h0")
     assert moved.value.leaf_id == added.leaf_id
     fork = client.session.fork(session.id, entry_id=added.entries[0].id)
     assert client.session.snapshot(fork.session.id).model == ""

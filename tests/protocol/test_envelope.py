@@ -221,10 +221,23 @@ def test_payloads_pass_through_as_they_are(data: bytes) -> None:
     assert bytes(params.entries[0].data) == data
 
 
-def test_a_lone_surrogate_in_a_plain_field_reads_as_the_replacement_character() -> None:
+def test_a_lone_surrogate_in_a_plain_field_is_kept() -> None:
     params = decoded(b'{"sessionId":"a\\ud800b","entries":[]}')
     assert isinstance(params, SessionAppend)
-    assert params.session_id == "a\ufffdb"
+    assert params.session_id == "a\ud800b"
+
+
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        (b'"entries":["\\ud800"]', "$.entries[0]"),
+        (b'"entries":{"\\ud800":1}', "$.entries"),
+        (b'"entries":"\\ud800"', "$.entries"),
+        (b'"entries":[{"kind":{"\\ud800":"\\udfff"}}]', "$.entries[0].kind"),
+    ],
+)
+def test_a_lone_surrogate_where_no_text_belongs_is_a_wrong_field_like_any_other(members: bytes, path: str) -> None:
+    assert field(b'{"sessionId":"s",' + members + b"}") == path
 
 
 @pytest.mark.parametrize("lease", [b"0", b"-1", b"9007199254740992", b'"5000"', b"1.5", b"true", b"[]", b"86400001", b"1e400"])
@@ -288,3 +301,15 @@ def test_rawjson_and_msgspec_agree_on_which_messages_are_json() -> None:
         with pytest.raises(Malformed) as error:
             decode_message(b'{"jsonrpc":"2.0","method":"m","x":"\\ud800","params":' + text + b"}")
         assert error.value.code == -32700
+
+
+@pytest.mark.parametrize("stray", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\xaf"])
+def test_a_body_that_is_not_utf8_is_refused_wherever_the_stray_byte_stands(stray: bytes) -> None:
+    for body in (
+        b'{"jsonrpc":"2.0","id":"%b","method":"m"}' % stray,
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"data":["%b"]}}' % stray,
+        b'{"jsonrpc":"2.0","id":1,"method":"m"}%b' % stray,
+    ):
+        with pytest.raises(Malformed, match="UTF-8") as error:
+            decode_message(body)
+        assert (error.value.code, error.value.id) == (-32700, None)

@@ -237,3 +237,9 @@ def test_a_large_body_in_small_pieces_is_joined_once(size: int) -> None:
     reader = FrameReader()
     found = [event for at in range(0, len(data), 4_096) for event in reader.feed(data[at : at + 4_096])]
     assert frames(found) == [body]
+
+
+@given(bodies, st.sampled_from(["\r\n", "\n", "\n\n\n", "\r\n\r\n"]), cuts)
+def test_blank_lines_between_messages_are_no_damage(bodies: list[bytes], blank: str, cuts: list[int]) -> None:
+    data = blank.encode() + b"".join(encode_frame(body) + blank.encode() for body in bodies)
+    assert events(data, cuts) == [Frame(body) for body in bodies]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
@@ -10,6 +12,7 @@ from crewlog.protocol.wire_json import encode_json
 from crewlog.storage import rawjson
 
 Id = int | str
+_P = TypeVar("_P", bound=msgspec.Struct)
 NULL = Raw(b"null")
 
 
@@ -65,6 +68,8 @@ _MAX_ID_DIGITS = 100
 
 def decode_message(body: bytes) -> Message:
     """Raises `Malformed`."""
+    if not body.isascii():
+        _check_utf8(body)
     try:
         fast = _fast_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -72,6 +77,14 @@ def decode_message(body: bytes) -> Message:
     if fast.jsonrpc != "2.0" or not (fast.method or fast.result is not UNSET or fast.error is not UNSET):
         return _decode_slowly(body)
     return Message(fast.id, fast.method, fast.params, fast.result, fast.error)
+
+
+def _check_utf8(body: bytes) -> None:
+    """Inside what is kept raw nobody else would look."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(PARSE_ERROR, f"the body is not UTF-8 at byte {error.start}") from None
 
 
 def _decode_slowly(body: bytes) -> Message:
@@ -126,7 +139,7 @@ def _id(raw: Raw | UnsetType) -> Id | UnsetType | None:
     raise Malformed(INVALID_REQUEST, "id must be a whole number or a string")
 
 
-def decode_params(raw: Raw | UnsetType, decoder: msgspec.json.Decoder[msgspec.Struct], type_: type[msgspec.Struct]) -> msgspec.Struct:
+def decode_params(raw: Raw | UnsetType, decoder: msgspec.json.Decoder[_P], type_: type[_P]) -> _P:
     """The params as their struct. Absent ones and null count as `{}`. Raises `InvalidParams` with the path of the field."""
     if isinstance(raw, UnsetType) or bytes(raw) == b"null":
         raw = Raw(b"{}")
@@ -142,7 +155,7 @@ def decode_params(raw: Raw | UnsetType, decoder: msgspec.json.Decoder[msgspec.St
         return _decode_params_slowly(bytes(raw), type_)
 
 
-def _decode_params_slowly(raw: bytes, type_: type[msgspec.Struct]) -> msgspec.Struct:
+def _decode_params_slowly(raw: bytes, type_: type[_P]) -> _P:
     """For params with lone surrogates or deep nesting: raw fields are cut out, the others are read leniently."""
     from crewlog.protocol.lenient import convert
 

@@ -1,7 +1,8 @@
 """The base framing of the Language Server Protocol: headers, a blank line, a body of `Content-Length` bytes.
 
-The reader takes bytes in any pieces, never trusts a length before the limit is checked, and after damage looks for the next header:
-a client that counts characters instead of bytes gets an error for that message and is understood again at the next.
+The reader takes bytes in any pieces, never trusts a length before the limit is checked, passes over blank lines between messages, and
+after damage looks for the next header: a client that counts characters instead of bytes gets an error for that message and is
+understood again at the next.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ MAX_LENGTH = 1 << 40
 """A length from which on a header is nonsense rather than a message that is too large: skipping so much would never end."""
 
 _PLAIN = re.compile(rb"Content-Length: ([0-9]{1,12})\r\n\r\n")
+_BLANK = re.compile(rb"[\r\n]+")
 _NAME = re.compile(rb"content-length", re.IGNORECASE)
 _LENGTH_LINE = re.compile(rb"content-length[ \t]*:[ \t]*", re.IGNORECASE)
 _ANY_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:")
@@ -94,6 +96,9 @@ class FrameReader:
                         return
                     at = found.start()
                     self._lost = False
+                elif (blank := _BLANK.match(buffer, at)) is not None:
+                    at = blank.end()
+                    continue
                 header = _header_at(buffer, at)
                 if header is None:
                     return

@@ -21,7 +21,22 @@ _T = TypeVar("_T")
 
 def convert(raw: bytes, type_: type[_T]) -> _T:
     """Raises `msgspec.ValidationError`, `rawjson.Invalid`."""
-    return msgspec.convert(_value(raw, type_), type_)
+    value = _value(raw, type_)
+    try:
+        return msgspec.convert(value, type_)
+    except UnicodeEncodeError:  # msgspec looks into a string to check or to name it, and half of a pair is in the way
+        return msgspec.convert(_whole(value), type_)
+
+
+def _whole(value: object) -> object:
+    """The value with U+FFFD for each half of a pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    return value
 
 
 def _value(raw: bytes, wanted: object) -> object:
