@@ -5,6 +5,10 @@ export const protocolVersion = 1;
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
+/**
+ * What to be told of. `topics`: all four when left out. `listIds` narrows tasks and teams to those lists, and gives their present
+ * state; `sessionIds` narrows sessions; `allProjects`: not only the project of `cwd`.
+ */
 export interface SubscribeParams {
   topics?: ("plan" | "roster" | "session" | "task")[] | null;
   listIds?: string[] | null;
@@ -29,6 +33,7 @@ export interface Capabilities {
   notifications: string[];
 }
 
+/** Nothing is asked for. */
 export type NoParams = Record<string, never>;
 
 /** `kind`: "inotify", "fsevents", "polling" or "none"; `reason` why it is not the system's own; `state`: "off", "ready". */
@@ -38,6 +43,7 @@ export interface WatcherState {
   reason?: string;
 }
 
+/** `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, each with its `subscriptionId`. */
 export interface Status {
   version: string;
   protocolVersion: number;
@@ -84,6 +90,7 @@ export interface Counts {
   total: number;
 }
 
+/** A list as it was when the subscription began; the next `task/didChange` has the next `revision`. */
 export interface TaskListState {
   listId: string;
   items: Task[];
@@ -113,21 +120,25 @@ export interface Roster {
   [field: string]: unknown;
 }
 
+/** A team as it was when the subscription began. */
 export interface RosterState {
   listId: string;
   roster: Roster;
 }
 
+/** `tasks` and `rosters`: of the lists that were named. */
 export interface Subscribed {
   subscriptionId: string;
   tasks?: TaskListState[];
   rosters?: RosterState[];
 }
 
+/** `subscriptionId`: from `subscribe`. */
 export interface UnsubscribeParams {
   subscriptionId: string;
 }
 
+/** `cwd`: the folder that names the project, by default that of `initialize`. */
 export interface SessionCreateParams {
   cwd?: string | null;
   name?: string;
@@ -145,6 +156,7 @@ export interface SessionInfo {
   firstMessage: string;
 }
 
+/** A new session, and the entry that the next one will follow. */
 export interface SessionAndLeaf {
   session: SessionInfo;
   leafId: string;
@@ -165,16 +177,19 @@ export interface Skipped {
   reason: string;
 }
 
+/** `nextCursor`: for the next page, left out on the last one; `skipped`: files that cannot be listed, and why. */
 export interface SessionListResult {
   sessions: SessionInfo[];
   nextCursor?: string;
   skipped?: Skipped[];
 }
 
+/** `cwd`: the folder that names the project, by default that of `initialize`. */
 export interface OfProjectParams {
   cwd?: string | null;
 }
 
+/** A session. */
 export interface OneSession {
   session: SessionInfo;
 }
@@ -200,6 +215,7 @@ export interface Recovered {
   size: number;
 }
 
+/** `recovered`: what a torn tail would lose at the next append, or null. */
 export interface SessionOpenResult {
   header: HeaderRecord;
   session: SessionInfo;
@@ -213,6 +229,7 @@ export interface NewEntry {
   data?: Json;
 }
 
+/** `expectedLeafId`: the leaf that the caller has read; when it is no longer the leaf, nothing is appended. */
 export interface SessionAppendParams {
   sessionId: string;
   entries: NewEntry[];
@@ -226,11 +243,13 @@ export interface EntryRef {
   timestamp: string;
 }
 
+/** The entries as they were written, without their data, in order; `leafId` is the last one's id. */
 export interface AppendResult {
   entries: EntryRef[];
   leafId: string;
 }
 
+/** `atEntryId`: the entry to look back from, by default the leaf. */
 export interface SessionSnapshotParams {
   sessionId: string;
   atEntryId?: string | null;
@@ -281,6 +300,7 @@ export interface GoalState {
   [field: string]: unknown;
 }
 
+/** The state that an agent resumes from; texts are "" and `goal.status` is "off" where nothing was recorded. */
 export interface SnapshotResult {
   messages: Message[];
   provider: string;
@@ -332,24 +352,28 @@ export interface EntriesResult {
   broken?: Break | null;
 }
 
+/** `name`: may be empty, which takes the name away. */
 export interface SessionSetNameParams {
   sessionId: string;
   name: string;
   expectedLeafId?: string | null;
 }
 
+/** `entryId`: the entry that the next one shall follow. */
 export interface SessionRewindParams {
   sessionId: string;
   entryId: string;
   expectedLeafId?: string | null;
 }
 
+/** `entryId`: the last entry to take over, by default the leaf; `cwd`: the new session's folder, by default the old one's. */
 export interface SessionForkParams {
   sessionId: string;
   entryId?: string | null;
   cwd?: string | null;
 }
 
+/** `sessionId`: the eight hex digits of a session. */
 export interface OfSessionParams {
   sessionId: string;
 }
@@ -364,6 +388,7 @@ export interface Branch {
   broken?: Break | null;
 }
 
+/** The leaves of the tree, the present one among them. */
 export interface BranchesResult {
   branches: Branch[];
 }
@@ -373,6 +398,7 @@ export interface Deleted {
   deleted: boolean;
 }
 
+/** `query`: words that must all be there; `limit`: hits at the most. */
 export interface SessionSearchParams {
   query: string;
   cwd?: string | null;
@@ -390,15 +416,18 @@ export interface SearchHit {
   score: number;
 }
 
+/** The best hits first. */
 export interface SearchResult {
   hits: SearchHit[];
 }
 
+/** `format`: of the text. */
 export interface SessionExportParams {
   sessionId: string;
   format: "html" | "json" | "markdown";
 }
 
+/** The whole text. */
 export interface ExportResult {
   text: string;
 }
@@ -439,6 +468,7 @@ export interface CacheBreak {
   note?: string;
 }
 
+/** Sums over all `sessions`, and over parts of them; `byDay` under dates such as `2026-03-01`. */
 export interface StatsResult {
   total: Usage;
   byModel: { [key: string]: Usage };
@@ -448,6 +478,10 @@ export interface StatsResult {
   sessions: number;
 }
 
+/**
+ * `pastedContents`: bodies under their numbers; those over 1 MiB in total are kept as empty strings. A text of nothing but blanks
+ * adds nothing.
+ */
 export interface HistoryAddParams {
   text: string;
   pastedContents?: { [key: string]: string } | null;
@@ -455,10 +489,12 @@ export interface HistoryAddParams {
   cwd?: string | null;
 }
 
+/** `length`: how many prompts this project's history has now. */
 export interface HistoryLength {
   length: number;
 }
 
+/** `index`: 0 is the newest. */
 export interface HistoryGetParams {
   index: number;
   cwd?: string | null;
@@ -475,6 +511,7 @@ export interface HistoryLine {
   [field: string]: unknown;
 }
 
+/** `query`: text that the prompt must hold, whatever its case; `offset`: how many of the newest to pass over. */
 export interface HistoryListParams {
   cwd?: string | null;
   offset?: number;
@@ -482,6 +519,7 @@ export interface HistoryListParams {
   query?: string;
 }
 
+/** `total`: how many there are in all pages. */
 export interface HistoryListResult {
   items: HistoryLine[];
   total: number;
@@ -495,6 +533,7 @@ export interface HistoryNavigateParams {
   cwd?: string | null;
 }
 
+/** `index`: where the prompt stands now, 0 for the newest. */
 export interface HistoryPlace {
   index: number;
   item: HistoryLine;
@@ -508,14 +547,17 @@ export interface PlanInfo {
   path: string;
 }
 
+/** The plans, the last changed first. */
 export interface PlanListResult {
   plans: PlanInfo[];
 }
 
+/** `name`: the file's name without `.md`. */
 export interface OfPlanParams {
   name: string;
 }
 
+/** `etag`: to be given as `ifMatch` when it is saved; "" for a plan that is not there. */
 export interface PlanContent {
   content: string;
   etag: string;
@@ -528,24 +570,29 @@ export interface PlanSaveParams {
   ifMatch?: string | null;
 }
 
+/** `etag`: of what was saved; `path`: of its file. */
 export interface PlanSaved {
   etag: string;
   path: string;
 }
 
+/** `ifMatch`: the etag that was read; a plan that was changed since is not deleted. */
 export interface PlanDeleteParams {
   name: string;
   ifMatch?: string | null;
 }
 
+/** `path`: of the plan's file. */
 export interface PlanPath {
   path: string;
 }
 
+/** `name`: adjective-gerund-noun. */
 export interface PlanName {
   name: string;
 }
 
+/** `blocks` and `blockedBy`: ids of tasks, entered on both sides; `metadata`: any JSON under any keys. */
 export interface TaskCreateParams {
   listId: string;
   subject: string;
@@ -556,11 +603,13 @@ export interface TaskCreateParams {
   blockedBy?: string[];
 }
 
+/** `id`: the task's number as text. */
 export interface OfTaskParams {
   listId: string;
   id: string;
 }
 
+/** Only the tasks of that status and owner; `claimable`: only those that a claim would get now. */
 export interface TaskListParams {
   listId: string;
   status?: "completed" | "in_progress" | "pending" | null;
@@ -568,6 +617,7 @@ export interface TaskListParams {
   claimable?: boolean;
 }
 
+/** `revision`: of the last `task/didChange` about this list; `skipped`: files in its folder that are no tasks, and why. */
 export interface TaskListResult {
   items: Task[];
   counts: Counts;
@@ -583,6 +633,7 @@ export interface TaskListInfo {
   session?: SessionInfo | null;
 }
 
+/** Every list of the home, or of one project. */
 export interface TaskListsResult {
   lists: TaskListInfo[];
 }
@@ -607,6 +658,10 @@ export interface TaskUpdateParams {
   generation?: number | null;
 }
 
+/**
+ * `leaseMs`: after so long without renewal the claim lapses; without it, it never does. `autoRenew`: the server renews it for as
+ * long as the client's connection lives; with false the client does, by `task/renew`.
+ */
 export interface TaskClaimParams {
   listId: string;
   id: string;
@@ -615,6 +670,7 @@ export interface TaskClaimParams {
   autoRenew?: boolean;
 }
 
+/** `listId`: usually a session's id. */
 export interface OfListParams {
   listId: string;
 }
@@ -629,6 +685,7 @@ export interface TaskClaimNextParams {
   match?: { [key: string]: Json } | null;
 }
 
+/** `leaseMs`: a new length, by default the old one; `generation`: of the claim that is meant, by default the client's own. */
 export interface TaskRenewParams {
   listId: string;
   id: string;
@@ -637,6 +694,7 @@ export interface TaskRenewParams {
   generation?: number | null;
 }
 
+/** `generation`: of the claim that is meant, by default the client's own. */
 export interface TaskReleaseParams {
   listId: string;
   id: string;
@@ -644,28 +702,33 @@ export interface TaskReleaseParams {
   generation?: number | null;
 }
 
+/** `team`: its name. */
 export interface RosterSetTeamParams {
   listId: string;
   team: string;
   description?: string;
 }
 
+/** `member`: the record as it shall stand on disk, with `name` and `agent_type`; fields of newer versions are kept. */
 export interface RosterUpsertMemberParams {
   listId: string;
   member: Json;
 }
 
+/** `name`: of the member; one that is not there is removed already. */
 export interface RosterRemoveMemberParams {
   listId: string;
   name: string;
 }
 
+/** `messages`: as they shall stand on disk, in order. */
 export interface TranscriptAppendParams {
   listId: string;
   agent: string;
   messages: Json[];
 }
 
+/** `count`: how many messages the transcript has now. */
 export interface TranscriptCount {
   count: number;
 }
@@ -678,20 +741,24 @@ export interface TranscriptLoadParams {
   limit?: number | null;
 }
 
+/** `total`: how many messages there are in all. */
 export interface TranscriptPage {
   messages: Message[];
   total: number;
 }
 
+/** An agent, and how many messages its transcript has. */
 export interface TranscriptInfo {
   agent: string;
   count: number;
 }
 
+/** The agents that have a transcript. */
 export interface TranscriptListResult {
   agents: TranscriptInfo[];
 }
 
+/** `changed`: the tasks as they are now; `removed`: ids of those that are gone. */
 export interface TaskDidChange {
   listId: string;
   revision: number;
@@ -700,6 +767,7 @@ export interface TaskDidChange {
   counts: Counts;
 }
 
+/** `roster`: the team as it is now, without a team `{"team": ""}`. */
 export interface RosterDidChange {
   listId: string;
   roster: Roster;

@@ -44,6 +44,8 @@ class SessionMethods:
     async def create(self, *, cwd: str | None = None, name: str = "", timeout: float | None = None) -> wire.SessionAndLeaf:
         """Makes a new session.
 
+        `cwd`: the folder that names the project, by default that of `initialize`.
+
         Raises `StorageFailed`, `Busy`.
         """
         return await self._call("session/create", {"cwd": cwd, "name": name}, results.SESSION_CREATE, timeout)
@@ -74,6 +76,8 @@ class SessionMethods:
     async def most_recent(self, *, cwd: str | None = None, timeout: float | None = None) -> wire.OneSession | None:
         """The session that was updated last.
 
+        `cwd`: the folder that names the project, by default that of `initialize`.
+
         Raises `StorageFailed`.
         """
         return await self._call("session/mostRecent", {"cwd": cwd}, results.SESSION_MOST_RECENT, timeout)
@@ -83,7 +87,7 @@ class SessionMethods:
 
         `session_id` or `path`.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`.
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`.
         """
         return await self._call("session/open", {"sessionId": session_id, "path": path}, results.SESSION_OPEN, timeout)
 
@@ -92,7 +96,9 @@ class SessionMethods:
     ) -> wire.AppendResult:
         """Appends entries, all or none. The same payload sent twice is kept twice; a client that retries passes `expected_leaf_id`.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `LeafMoved`, `StorageFailed`, `Busy`.
+        `expected_leaf_id`: the leaf that the caller has read; when it is no longer the leaf, nothing is appended.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`, `Busy`, `LeafMoved`.
         """
         return await self._call(
             "session/append",
@@ -104,7 +110,9 @@ class SessionMethods:
     async def snapshot(self, session_id: str, *, at_entry_id: str | None = None, timeout: float | None = None) -> SnapshotResult:
         """The state at the leaf or at an entry: messages in order and repaired, model, plan, goal.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `EntryNotFound`.
+        `at_entry_id`: the entry to look back from, by default the leaf.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`, `EntryNotFound`.
         """
         return await self._call("session/snapshot", {"sessionId": session_id, "atEntryId": at_entry_id}, results.SESSION_SNAPSHOT, timeout)
 
@@ -124,7 +132,7 @@ class SessionMethods:
 
         At most one of `after` and `before`. `max_bytes` bounds the page; an entry that is larger alone comes without its data.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `EntryNotFound`.
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`, `EntryNotFound`.
         """
         return await self._call(
             "session/entries",
@@ -146,7 +154,9 @@ class SessionMethods:
     ) -> wire.AppendResult:
         """Names a session.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `LeafMoved`, `StorageFailed`, `Busy`.
+        `name`: may be empty, which takes the name away.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`, `Busy`, `LeafMoved`.
         """
         return await self._call(
             "session/setName",
@@ -160,8 +170,10 @@ class SessionMethods:
     ) -> wire.AppendResult:
         """Makes an earlier entry the one to go on from.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `EntryNotFound`, `LeafMoved`,
-        `StorageFailed`, `Busy`.
+        `entry_id`: the entry that the next one shall follow.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`, `Busy`, `EntryNotFound`,
+        `LeafMoved`.
         """
         return await self._call(
             "session/rewind",
@@ -175,19 +187,25 @@ class SessionMethods:
     ) -> wire.SessionAndLeaf:
         """A new session that holds the chain up to an entry.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `EntryNotFound`, `StorageFailed`, `Busy`.
+        `entry_id`: the last entry to take over, by default the leaf; `cwd`: the new session's folder, by default the old one's.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`, `Busy`, `EntryNotFound`.
         """
         return await self._call("session/fork", {"sessionId": session_id, "entryId": entry_id, "cwd": cwd}, results.SESSION_FORK, timeout)
 
     async def branches(self, session_id: str, *, timeout: float | None = None) -> wire.BranchesResult:
         """The leaves of the session's tree.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`.
+        `session_id`: the eight hex digits of a session.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`.
         """
         return await self._call("session/branches", {"sessionId": session_id}, results.SESSION_BRANCHES, timeout)
 
     async def delete(self, session_id: str, *, timeout: float | None = None) -> wire.Deleted:
         """Moves the log, its tasks and its team to the trash.
+
+        `session_id`: the eight hex digits of a session.
 
         Raises `SessionNotFound`, `InvalidName`, `StorageFailed`, `Busy`.
         """
@@ -195,6 +213,8 @@ class SessionMethods:
 
     async def restore(self, session_id: str, *, timeout: float | None = None) -> wire.OneSession:
         """Brings a deleted session back.
+
+        `session_id`: the eight hex digits of a session.
 
         Raises `SessionNotFound`, `InvalidName`, `StorageFailed`, `Busy`.
         """
@@ -204,6 +224,8 @@ class SessionMethods:
         self, query: str, *, cwd: str | None = None, all_projects: bool = False, limit: int | None = None, timeout: float | None = None
     ) -> wire.SearchResult:
         """Full text over all that was said.
+
+        `query`: words that must all be there; `limit`: hits at the most.
 
         Raises `StorageFailed`.
         """
@@ -216,7 +238,9 @@ class SessionMethods:
     ) -> wire.ExportResult:
         """A session as Markdown, as one HTML page, or as JSON.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`.
+        `format`: of the text.
+
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`.
         """
         return await self._call("session/export", {"sessionId": session_id, "format": format}, results.SESSION_EXPORT, timeout)
 
@@ -233,7 +257,7 @@ class SessionMethods:
 
         `since`: RFC 3339.
 
-        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`.
+        Raises `SessionNotFound`, `SessionCorrupt`, `UnsupportedVersion`, `InvalidName`, `StorageFailed`.
         """
         return await self._call(
             "session/stats",
@@ -260,6 +284,9 @@ class HistoryMethods:
     ) -> wire.HistoryLength:
         """Adds a prompt.
 
+        `pasted_contents`: bodies under their numbers; those over 1 MiB in total are kept as empty strings. A text of nothing but
+        blanks adds nothing.
+
         Raises `StorageFailed`, `Busy`.
         """
         return await self._call(
@@ -272,6 +299,8 @@ class HistoryMethods:
     async def get(self, index: int, *, cwd: str | None = None, timeout: float | None = None) -> HistoryLine | None:
         """The line at an index, 0 for the newest.
 
+        `index`: 0 is the newest.
+
         Raises `StorageFailed`.
         """
         return await self._call("history/get", {"index": index, "cwd": cwd}, results.HISTORY_GET, timeout)
@@ -280,6 +309,8 @@ class HistoryMethods:
         self, *, cwd: str | None = None, offset: int = 0, limit: int | None = None, query: str = "", timeout: float | None = None
     ) -> HistoryListResult:
         """This project's prompts, newest first.
+
+        `query`: text that the prompt must hold, whatever its case; `offset`: how many of the newest to pass over.
 
         Raises `StorageFailed`.
         """
@@ -323,6 +354,8 @@ class PlanMethods:
     async def load(self, name: str, *, timeout: float | None = None) -> wire.PlanContent:
         """A plan; a missing one is empty and has the etag "".
 
+        `name`: the file's name without `.md`.
+
         Raises `InvalidName`, `StorageFailed`.
         """
         return await self._call("plan/load", {"name": name}, results.PLAN_LOAD, timeout)
@@ -339,6 +372,8 @@ class PlanMethods:
     async def delete(self, name: str, *, if_match: str | None = None, timeout: float | None = None) -> wire.Deleted:
         """Deletes a plan.
 
+        `if_match`: the etag that was read; a plan that was changed since is not deleted.
+
         Raises `InvalidName`, `PlanChanged`, `StorageFailed`, `Busy`.
         """
         return await self._call("plan/delete", {"name": name, "ifMatch": if_match}, results.PLAN_DELETE, timeout)
@@ -346,12 +381,17 @@ class PlanMethods:
     async def path(self, name: str, *, timeout: float | None = None) -> wire.PlanPath:
         """The file of a plan, whether it exists or not.
 
+        `name`: the file's name without `.md`.
+
         Raises `InvalidName`.
         """
         return await self._call("plan/path", {"name": name}, results.PLAN_PATH, timeout)
 
     async def generate_name(self, *, timeout: float | None = None) -> wire.PlanName:
-        """A name that no plan has."""
+        """A name that no plan has.
+
+        Raises `StorageFailed`.
+        """
         return await self._call("plan/generateName", {}, results.PLAN_GENERATE_NAME, timeout)
 
 
@@ -375,6 +415,8 @@ class TaskMethods:
     ) -> Task:
         """Adds a task.
 
+        `blocks` and `blocked_by`: ids of tasks, entered on both sides; `metadata`: any JSON under any keys.
+
         Raises `TaskNotFound`, `DependencyCycle`, `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call(
@@ -395,12 +437,16 @@ class TaskMethods:
     async def get(self, list_id: str, id: str, *, timeout: float | None = None) -> Task | None:
         """A task, or null.
 
-        Raises `InvalidName`.
+        `id`: the task's number as text.
+
+        Raises `InvalidName`, `StorageFailed`.
         """
         return await self._call("task/get", {"listId": list_id, "id": id}, results.TASK_GET, timeout)
 
     async def delete(self, list_id: str, id: str, *, timeout: float | None = None) -> bool:
         """Deletes a task; whether it existed.
+
+        `id`: the task's number as text.
 
         Raises `InvalidName`, `StorageFailed`, `Busy`.
         """
@@ -417,7 +463,9 @@ class TaskMethods:
     ) -> TaskListResult:
         """The tasks by id, with counts and the list's revision.
 
-        Raises `InvalidName`.
+        Only the tasks of that status and owner; `claimable`: only those that a claim would get now.
+
+        Raises `InvalidName`, `StorageFailed`.
         """
         return await self._call(
             "task/list", {"listId": list_id, "status": status, "owner": owner, "claimable": claimable}, results.TASK_LIST, timeout
@@ -425,6 +473,8 @@ class TaskMethods:
 
     async def lists(self, *, cwd: str | None = None, timeout: float | None = None) -> wire.TaskListsResult:
         """Every list with its counts.
+
+        `cwd`: the folder that names the project, by default that of `initialize`.
 
         Raises `StorageFailed`.
         """
@@ -481,6 +531,9 @@ class TaskMethods:
     ) -> Task:
         """Takes a task, if it can be had.
 
+        `lease_ms`: after so long without renewal the claim lapses; without it, it never does. `auto_renew`: the server renews it for
+        as long as the client's connection lives; with false the client does, by `task/renew`.
+
         Raises `TaskNotFound`, `AlreadyClaimed`, `AlreadyResolved`, `Blocked`, `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call(
@@ -493,7 +546,9 @@ class TaskMethods:
     async def find_claimable(self, list_id: str, *, timeout: float | None = None) -> Task | None:
         """The claimable task of the lowest number.
 
-        Raises `InvalidName`.
+        `list_id`: usually a session's id.
+
+        Raises `InvalidName`, `StorageFailed`.
         """
         return await self._call("task/findClaimable", {"listId": list_id}, results.TASK_FIND_CLAIMABLE, timeout)
 
@@ -526,6 +581,8 @@ class TaskMethods:
     ) -> Task:
         """Lets a lease begin anew.
 
+        `lease_ms`: a new length, by default the old one; `generation`: of the claim that is meant, by default the client's own.
+
         Raises `TaskNotFound`, `LeaseLost`, `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call(
@@ -538,6 +595,8 @@ class TaskMethods:
     async def release(self, list_id: str, id: str, owner: str, *, generation: int | None = None, timeout: float | None = None) -> Task:
         """Gives a task back.
 
+        `generation`: of the claim that is meant, by default the client's own.
+
         Raises `TaskNotFound`, `LeaseLost`, `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call(
@@ -546,6 +605,8 @@ class TaskMethods:
 
     async def reset(self, list_id: str, *, timeout: float | None = None) -> None:
         """Removes all tasks; their numbers never come again.
+
+        `list_id`: usually a session's id.
 
         Raises `InvalidName`, `StorageFailed`, `Busy`.
         """
@@ -561,12 +622,16 @@ class RosterMethods:
     async def get(self, list_id: str, *, timeout: float | None = None) -> Roster:
         """The team of a list.
 
+        `list_id`: usually a session's id.
+
         Raises `InvalidName`, `StorageFailed`.
         """
         return await self._call("roster/get", {"listId": list_id}, results.ROSTER_GET, timeout)
 
     async def set_team(self, list_id: str, team: str, *, description: str = "", timeout: float | None = None) -> Roster:
         """Names the team; members stay.
+
+        `team`: its name.
 
         Raises `InvalidName`, `StorageFailed`, `Busy`.
         """
@@ -577,6 +642,8 @@ class RosterMethods:
     async def upsert_member(self, list_id: str, member: Json, *, timeout: float | None = None) -> Roster:
         """Adds a member, or replaces the one of that name in its place.
 
+        `member`: the record as it shall stand on disk, with `name` and `agent_type`; fields of newer versions are kept.
+
         Raises `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call("roster/upsertMember", {"listId": list_id, "member": member}, results.ROSTER_UPSERT_MEMBER, timeout)
@@ -584,12 +651,16 @@ class RosterMethods:
     async def remove_member(self, list_id: str, name: str, *, timeout: float | None = None) -> Roster:
         """Removes a member.
 
+        `name`: of the member; one that is not there is removed already.
+
         Raises `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call("roster/removeMember", {"listId": list_id, "name": name}, results.ROSTER_REMOVE_MEMBER, timeout)
 
     async def clear(self, list_id: str, *, timeout: float | None = None) -> Roster:
         """Drops the team.
+
+        `list_id`: usually a session's id.
 
         Raises `InvalidName`, `StorageFailed`, `Busy`.
         """
@@ -605,6 +676,8 @@ class TranscriptMethods:
     async def append(self, list_id: str, agent: str, messages: Sequence[Json], *, timeout: float | None = None) -> wire.TranscriptCount:
         """Appends messages to an agent's transcript, all or none.
 
+        `messages`: as they shall stand on disk, in order.
+
         Raises `InvalidName`, `SessionCorrupt`, `StorageFailed`, `Busy`.
         """
         return await self._call(
@@ -618,7 +691,7 @@ class TranscriptMethods:
 
         Without offset and limit the whole, repaired conversation; with one of them a page of it as it is on disk.
 
-        Raises `InvalidName`, `SessionCorrupt`.
+        Raises `InvalidName`, `SessionCorrupt`, `StorageFailed`.
         """
         return await self._call(
             "transcript/load", {"listId": list_id, "agent": agent, "offset": offset, "limit": limit}, results.TRANSCRIPT_LOAD, timeout
@@ -626,6 +699,8 @@ class TranscriptMethods:
 
     async def list(self, list_id: str, *, timeout: float | None = None) -> wire.TranscriptListResult:
         """The agents that have a transcript.
+
+        `list_id`: usually a session's id.
 
         Raises `InvalidName`, `StorageFailed`.
         """
@@ -659,7 +734,10 @@ class Methods:
     ) -> Subscribed:
         """Asks for notifications; gives the present state of what was named.
 
-        Raises `InvalidName`.
+        What to be told of. `topics`: all four when left out. `list_ids` narrows tasks and teams to those lists, and gives their
+        present state; `session_ids` narrows sessions; `all_projects`: not only the project of `cwd`.
+
+        Raises `InvalidName`, `StorageFailed`.
         """
         return await self._call(
             "subscribe",
@@ -669,5 +747,8 @@ class Methods:
         )
 
     async def unsubscribe(self, subscription_id: str, *, timeout: float | None = None) -> None:
-        """Ends a subscription."""
+        """Ends a subscription.
+
+        `subscription_id`: from `subscribe`.
+        """
         return await self._call("unsubscribe", {"subscriptionId": subscription_id}, results.UNSUBSCRIBE, timeout)

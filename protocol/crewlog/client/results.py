@@ -279,7 +279,7 @@ class HistoryLine(Stored[records.HistoryRecord]):
 
 
 class TaskListState(msgspec.Struct, kw_only=True):
-    """The result `TaskListState`."""
+    """A list as it was when the subscription began; the next `task/didChange` has the next `revision`."""
 
     list_id: str
     items: list[Task]
@@ -304,7 +304,7 @@ _read_task_list_state = Reader(wire.TaskListState)
 
 
 class RosterState(msgspec.Struct, kw_only=True):
-    """The result `RosterState`."""
+    """A team as it was when the subscription began."""
 
     list_id: str
     roster: Roster
@@ -325,7 +325,7 @@ _read_roster_state = Reader(wire.RosterState)
 
 
 class Subscribed(msgspec.Struct, kw_only=True):
-    """The result `Subscribed`."""
+    """`tasks` and `rosters`: of the lists that were named."""
 
     subscription_id: str
     tasks: list[TaskListState]
@@ -348,7 +348,7 @@ _read_subscribed = Reader(wire.Subscribed)
 
 
 class SnapshotResult(msgspec.Struct, kw_only=True):
-    """The result `SnapshotResult`."""
+    """The state that an agent resumes from; texts are "" and `goal.status` is "off" where nothing was recorded."""
 
     messages: list[Message]
     provider: str
@@ -412,7 +412,7 @@ _read_entries_result = Reader(wire.EntriesResult)
 
 
 class HistoryListResult(msgspec.Struct, kw_only=True):
-    """The result `HistoryListResult`."""
+    """`total`: how many there are in all pages."""
 
     items: list[HistoryLine]
     total: int
@@ -433,7 +433,7 @@ _read_history_list_result = Reader(wire.HistoryListResult)
 
 
 class HistoryPlace(msgspec.Struct, kw_only=True):
-    """The result `HistoryPlace`."""
+    """`index`: where the prompt stands now, 0 for the newest."""
 
     index: int
     item: HistoryLine
@@ -454,7 +454,7 @@ _read_history_place = Reader(wire.HistoryPlace)
 
 
 class TaskListResult(msgspec.Struct, kw_only=True):
-    """The result `TaskListResult`."""
+    """`revision`: of the last `task/didChange` about this list; `skipped`: files in its folder that are no tasks, and why."""
 
     items: list[Task]
     counts: records.Counts
@@ -479,7 +479,7 @@ _read_task_list_result = Reader(wire.TaskListResult)
 
 
 class TranscriptPage(msgspec.Struct, kw_only=True):
-    """The result `TranscriptPage`."""
+    """`total`: how many messages there are in all."""
 
     messages: list[Message]
     total: int
@@ -500,7 +500,7 @@ _read_transcript_page = Reader(wire.TranscriptPage)
 
 
 class TaskDidChange(msgspec.Struct, kw_only=True):
-    """The result `TaskDidChange`."""
+    """`changed`: the tasks as they are now; `removed`: ids of those that are gone."""
 
     list_id: str
     revision: int
@@ -527,7 +527,7 @@ _read_task_did_change = Reader(wire.TaskDidChange)
 
 
 class RosterDidChange(msgspec.Struct, kw_only=True):
-    """The result `RosterDidChange`."""
+    """`roster`: the team as it is now, without a team `{"team": ""}`."""
 
     list_id: str
     roster: Roster

@@ -65,10 +65,11 @@ def _history(_: Any) -> Resource:
     return ("history",)
 
 
-_OPENING = ("sessionNotFound", "sessionCorrupt", "unsupportedVersion", "invalidName")
+_OPENING = ("sessionNotFound", "sessionCorrupt", "unsupportedVersion", "invalidName", "storageFailed")
 _WRITING = ("storageFailed", "busy")
+_APPENDING = (*_OPENING, "busy")
 _CLAIMING = ("taskNotFound", "alreadyClaimed", "alreadyResolved", "blocked", "invalidName", *_WRITING)
-_LISTED = ("invalidName",)
+_LISTED = ("invalidName", "storageFailed")
 
 _TABLE = (
     Method("crewlog/status", p.NoParams, r.Status, "How the server is: version, home, watcher, counters."),
@@ -84,7 +85,7 @@ _TABLE = (
         p.SessionAppend,
         r.AppendResult,
         "Appends entries, all or none. The same payload sent twice is kept twice; a client that retries passes `expectedLeafId`.",
-        (*_OPENING, "leafMoved", *_WRITING),
+        (*_APPENDING, "leafMoved"),
         _session,
         True,
     ),
@@ -104,13 +105,13 @@ _TABLE = (
         (*_OPENING, "entryNotFound"),
         _session,
     ),
-    Method("session/setName", p.SessionSetName, r.AppendResult, "Names a session.", (*_OPENING, "leafMoved", *_WRITING), _session, True),
+    Method("session/setName", p.SessionSetName, r.AppendResult, "Names a session.", (*_APPENDING, "leafMoved"), _session, True),
     Method(
         "session/rewind",
         p.SessionRewind,
         r.AppendResult,
         "Makes an earlier entry the one to go on from.",
-        (*_OPENING, "entryNotFound", "leafMoved", *_WRITING),
+        (*_APPENDING, "entryNotFound", "leafMoved"),
         _session,
         True,
     ),
@@ -119,7 +120,7 @@ _TABLE = (
         p.SessionFork,
         r.SessionAndLeaf,
         "A new session that holds the chain up to an entry.",
-        (*_OPENING, "entryNotFound", *_WRITING),
+        (*_APPENDING, "entryNotFound"),
         _session,
         True,
     ),
@@ -173,7 +174,7 @@ _TABLE = (
     ),
     Method("plan/delete", p.PlanDelete, r.Deleted, "Deletes a plan.", ("invalidName", "planChanged", *_WRITING), _plan, True),
     Method("plan/path", p.OfPlan, r.PlanPath, "The file of a plan, whether it exists or not.", ("invalidName",)),
-    Method("plan/generateName", p.NoParams, r.PlanName, "A name that no plan has."),
+    Method("plan/generateName", p.NoParams, r.PlanName, "A name that no plan has.", ("storageFailed",)),
     # tasks
     Method(
         "task/create", p.TaskCreate, r.RawTask, "Adds a task.", ("taskNotFound", "dependencyCycle", "invalidName", *_WRITING), _tasks, True
@@ -245,7 +246,14 @@ _TABLE = (
         _transcript,
         True,
     ),
-    Method("transcript/load", p.TranscriptLoad, r.TranscriptPage, "An agent's transcript.", ("invalidName", "sessionCorrupt"), _transcript),
+    Method(
+        "transcript/load",
+        p.TranscriptLoad,
+        r.TranscriptPage,
+        "An agent's transcript.",
+        ("invalidName", "sessionCorrupt", "storageFailed"),
+        _transcript,
+    ),
     Method("transcript/list", p.OfList, r.TranscriptListResult, "The agents that have a transcript.", ("invalidName", "storageFailed")),
 )
 

@@ -23,7 +23,7 @@ class Params(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class NoParams(Params):
-    pass
+    """Nothing is asked for."""
 
 
 class InitializationOptions(Params):
@@ -36,6 +36,10 @@ class InitializationOptions(Params):
 
 
 class Subscribe(Params):
+    """What to be told of. `topics`: all four when left out. `listIds` narrows tasks and teams to those lists, and gives their present
+    state; `sessionIds` narrows sessions; `allProjects`: not only the project of `cwd`.
+    """
+
     topics: list[Topic] | None = None
     list_ids: list[str] | None = None
     session_ids: list[str] | None = None
@@ -43,10 +47,14 @@ class Subscribe(Params):
 
 
 class Unsubscribe(Params):
+    """`subscriptionId`: from `subscribe`."""
+
     subscription_id: str
 
 
 class SessionCreate(Params):
+    """`cwd`: the folder that names the project, by default that of `initialize`."""
+
     cwd: str | None = None
     name: str = ""
 
@@ -62,6 +70,8 @@ class SessionListParams(Params):
 
 
 class OfProject(Params):
+    """`cwd`: the folder that names the project, by default that of `initialize`."""
+
     cwd: str | None = None
 
 
@@ -73,6 +83,8 @@ class SessionOpen(Params):
 
 
 class OfSession(Params):
+    """`sessionId`: the eight hex digits of a session."""
+
     session_id: str
 
 
@@ -89,12 +101,16 @@ class NewEntry(Params):
 
 
 class SessionAppend(Params):
+    """`expectedLeafId`: the leaf that the caller has read; when it is no longer the leaf, nothing is appended."""
+
     session_id: str
     entries: list[NewEntry]
     expected_leaf_id: str | None = None
 
 
 class SessionSnapshot(Params):
+    """`atEntryId`: the entry to look back from, by default the leaf."""
+
     session_id: str
     at_entry_id: str | None = None
 
@@ -112,24 +128,32 @@ class SessionEntries(Params):
 
 
 class SessionSetName(Params):
+    """`name`: may be empty, which takes the name away."""
+
     session_id: str
     name: str
     expected_leaf_id: str | None = None
 
 
 class SessionRewind(Params):
+    """`entryId`: the entry that the next one shall follow."""
+
     session_id: str
     entry_id: str
     expected_leaf_id: str | None = None
 
 
 class SessionFork(Params):
+    """`entryId`: the last entry to take over, by default the leaf; `cwd`: the new session's folder, by default the old one's."""
+
     session_id: str
     entry_id: str | None = None
     cwd: str | None = None
 
 
 class SessionSearch(Params):
+    """`query`: words that must all be there; `limit`: hits at the most."""
+
     query: str
     cwd: str | None = None
     all_projects: bool = False
@@ -137,6 +161,8 @@ class SessionSearch(Params):
 
 
 class SessionExport(Params):
+    """`format`: of the text."""
+
     session_id: str
     format: Literal["markdown", "html", "json"]
 
@@ -151,6 +177,10 @@ class SessionStats(Params):
 
 
 class HistoryAdd(Params):
+    """`pastedContents`: bodies under their numbers; those over 1 MiB in total are kept as empty strings. A text of nothing but blanks
+    adds nothing.
+    """
+
     text: str
     pasted_contents: dict[str, str] | None = None
     session_id: str | None = None
@@ -158,11 +188,15 @@ class HistoryAdd(Params):
 
 
 class HistoryGet(Params):
+    """`index`: 0 is the newest."""
+
     index: int
     cwd: str | None = None
 
 
 class HistoryListParams(Params):
+    """`query`: text that the prompt must hold, whatever its case; `offset`: how many of the newest to pass over."""
+
     cwd: str | None = None
     offset: Offset = 0
     limit: Limit | None = None
@@ -179,6 +213,8 @@ class HistoryNavigate(Params):
 
 
 class OfPlan(Params):
+    """`name`: the file's name without `.md`."""
+
     name: str
 
 
@@ -191,20 +227,28 @@ class PlanSave(Params):
 
 
 class PlanDelete(Params):
+    """`ifMatch`: the etag that was read; a plan that was changed since is not deleted."""
+
     name: str
     if_match: str | None = None
 
 
 class OfList(Params):
+    """`listId`: usually a session's id."""
+
     list_id: str
 
 
 class OfTask(Params):
+    """`id`: the task's number as text."""
+
     list_id: str
     id: str
 
 
 class TaskCreate(Params):
+    """`blocks` and `blockedBy`: ids of tasks, entered on both sides; `metadata`: any JSON under any keys."""
+
     list_id: str
     subject: str
     description: str = ""
@@ -215,6 +259,8 @@ class TaskCreate(Params):
 
 
 class TaskListParams(Params):
+    """Only the tasks of that status and owner; `claimable`: only those that a claim would get now."""
+
     list_id: str
     status: Literal["pending", "in_progress", "completed"] | None = None
     owner: str | None = None
@@ -243,6 +289,10 @@ class TaskUpdateParams(Params):
 
 
 class TaskClaim(Params):
+    """`leaseMs`: after so long without renewal the claim lapses; without it, it never does. `autoRenew`: the server renews it for as
+    long as the client's connection lives; with false the client does, by `task/renew`.
+    """
+
     list_id: str
     id: str
     owner: Owner
@@ -262,6 +312,8 @@ class TaskClaimNext(Params):
 
 
 class TaskRenew(Params):
+    """`leaseMs`: a new length, by default the old one; `generation`: of the claim that is meant, by default the client's own."""
+
     list_id: str
     id: str
     owner: Owner
@@ -270,6 +322,8 @@ class TaskRenew(Params):
 
 
 class TaskRelease(Params):
+    """`generation`: of the claim that is meant, by default the client's own."""
+
     list_id: str
     id: str
     owner: Owner
@@ -277,22 +331,30 @@ class TaskRelease(Params):
 
 
 class RosterSetTeam(Params):
+    """`team`: its name."""
+
     list_id: str
     team: str
     description: str = ""
 
 
 class RosterUpsertMember(Params):
+    """`member`: the record as it shall stand on disk, with `name` and `agent_type`; fields of newer versions are kept."""
+
     list_id: str
     member: Raw
 
 
 class RosterRemoveMember(Params):
+    """`name`: of the member; one that is not there is removed already."""
+
     list_id: str
     name: str
 
 
 class TranscriptAppend(Params):
+    """`messages`: as they shall stand on disk, in order."""
+
     list_id: str
     agent: str
     messages: list[Raw]

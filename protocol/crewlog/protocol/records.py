@@ -234,6 +234,8 @@ class PlanInfo(Wire):
 
 
 class TranscriptInfo(Wire):
+    """An agent, and how many messages its transcript has."""
+
     agent: str
     count: int
 

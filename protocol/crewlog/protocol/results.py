@@ -19,6 +19,8 @@ RawGoal = Annotated[Raw, stored("GoalState")]
 
 
 class Status(Wire):
+    """`counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, each with its `subscriptionId`."""
+
     version: str
     protocol_version: int
     home: str
@@ -32,21 +34,29 @@ class Status(Wire):
 
 
 class SessionAndLeaf(Wire):
+    """A new session, and the entry that the next one will follow."""
+
     session: records.SessionInfo
     leaf_id: str
 
 
 class SessionListResult(Wire):
+    """`nextCursor`: for the next page, left out on the last one; `skipped`: files that cannot be listed, and why."""
+
     sessions: list[records.SessionInfo]
     next_cursor: str = ""
     skipped: list[records.Skipped] = msgspec.field(default_factory=list)
 
 
 class OneSession(Wire):
+    """A session."""
+
     session: records.SessionInfo
 
 
 class SessionOpenResult(Wire):
+    """`recovered`: what a torn tail would lose at the next append, or null."""
+
     header: records.HeaderRecord
     session: records.SessionInfo
     leaf_id: str
@@ -54,11 +64,15 @@ class SessionOpenResult(Wire):
 
 
 class AppendResult(Wire):
+    """The entries as they were written, without their data, in order; `leafId` is the last one's id."""
+
     entries: list[records.EntryRef]
     leaf_id: str
 
 
 class SnapshotResult(Wire):
+    """The state that an agent resumes from; texts are "" and `goal.status` is "off" where nothing was recorded."""
+
     messages: list[RawMessage]
     provider: str
     model: str
@@ -82,6 +96,8 @@ class EntriesResult(Wire):
 
 
 class BranchesResult(Wire):
+    """The leaves of the tree, the present one among them."""
+
     branches: list[records.Branch]
 
 
@@ -92,14 +108,20 @@ class Deleted(Wire):
 
 
 class SearchResult(Wire):
+    """The best hits first."""
+
     hits: list[records.SearchHit]
 
 
 class ExportResult(Wire):
+    """The whole text."""
+
     text: str
 
 
 class StatsResult(Wire):
+    """Sums over all `sessions`, and over parts of them; `byDay` under dates such as `2026-03-01`."""
+
     total: records.Usage
     by_model: dict[str, records.Usage]
     by_day: dict[str, records.Usage]
@@ -109,42 +131,60 @@ class StatsResult(Wire):
 
 
 class HistoryLength(Wire):
+    """`length`: how many prompts this project's history has now."""
+
     length: int
 
 
 class HistoryListResult(Wire):
+    """`total`: how many there are in all pages."""
+
     items: list[RawHistory]
     total: int
 
 
 class HistoryPlace(Wire):
+    """`index`: where the prompt stands now, 0 for the newest."""
+
     index: int
     item: RawHistory
 
 
 class PlanListResult(Wire):
+    """The plans, the last changed first."""
+
     plans: list[records.PlanInfo]
 
 
 class PlanContent(Wire):
+    """`etag`: to be given as `ifMatch` when it is saved; "" for a plan that is not there."""
+
     content: str
     etag: str
 
 
 class PlanSaved(Wire):
+    """`etag`: of what was saved; `path`: of its file."""
+
     etag: str
     path: str
 
 
 class PlanPath(Wire):
+    """`path`: of the plan's file."""
+
     path: str
 
 
 class PlanName(Wire):
+    """`name`: adjective-gerund-noun."""
+
     name: str
 
 
 class TaskListResult(Wire):
+    """`revision`: of the last `task/didChange` about this list; `skipped`: files in its folder that are no tasks, and why."""
+
     items: list[RawTask]
     counts: records.Counts
     revision: int
@@ -152,23 +192,33 @@ class TaskListResult(Wire):
 
 
 class TaskListsResult(Wire):
+    """Every list of the home, or of one project."""
+
     lists: list[records.TaskListInfo]
 
 
 class TranscriptCount(Wire):
+    """`count`: how many messages the transcript has now."""
+
     count: int
 
 
 class TranscriptPage(Wire):
+    """`total`: how many messages there are in all."""
+
     messages: list[RawMessage]
     total: int
 
 
 class TranscriptListResult(Wire):
+    """The agents that have a transcript."""
+
     agents: list[records.TranscriptInfo]
 
 
 class TaskListState(Wire):
+    """A list as it was when the subscription began; the next `task/didChange` has the next `revision`."""
+
     list_id: str
     items: list[RawTask]
     counts: records.Counts
@@ -176,11 +226,15 @@ class TaskListState(Wire):
 
 
 class RosterState(Wire):
+    """A team as it was when the subscription began."""
+
     list_id: str
     roster: RawRoster
 
 
 class Subscribed(Wire):
+    """`tasks` and `rosters`: of the lists that were named."""
+
     subscription_id: str
     tasks: list[TaskListState] = msgspec.field(default_factory=list)
     rosters: list[RosterState] = msgspec.field(default_factory=list)
@@ -190,6 +244,8 @@ class Subscribed(Wire):
 
 
 class TaskDidChange(Wire):
+    """`changed`: the tasks as they are now; `removed`: ids of those that are gone."""
+
     list_id: str
     revision: int
     changed: list[RawTask]
@@ -198,6 +254,8 @@ class TaskDidChange(Wire):
 
 
 class RosterDidChange(Wire):
+    """`roster`: the team as it is now, without a team `{"team": ""}`."""
+
     list_id: str
     roster: RawRoster
 
