@@ -43,7 +43,7 @@ export interface WatcherState {
   reason?: string;
 }
 
-/** `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, each with its `subscriptionId`. */
+/** `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, with their ids. */
 export interface Status {
   version: string;
   protocolVersion: number;

@@ -19,7 +19,7 @@ RawGoal = Annotated[Raw, stored("GoalState")]
 
 
 class Status(Wire):
-    """`counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, each with its `subscriptionId`."""
+    """`counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, with their ids."""
 
     version: str
     protocol_version: int

@@ -33,7 +33,7 @@
 ---@field state string
 ---@field reason? string
 
---- `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, each with its `subscriptionId`.
+--- `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, with their ids.
 ---@class crewlog.Status
 ---@field version string
 ---@field protocolVersion integer
