@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
@@ -37,7 +38,7 @@ def openrpc_document() -> Schema:
         params.InitializationOptions,
         results.Capabilities,
     ]
-    schemas, components = msgspec.json.schema_components(found, ref_template=_REF)
+    schemas, components = _steady(msgspec.json.schema_components(found, ref_template=_REF))
     of_result = dict(zip(METHODS, schemas[len(structs) :]))
     return {
         "openrpc": OPENRPC_VERSION,
@@ -60,6 +61,18 @@ def openrpc_document() -> Schema:
 def openrpc_json() -> str:
     """The document as `crewlog schema` prints it."""
     return json.dumps(openrpc_document(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _steady(value: Any) -> Any:
+    """The same however a version of msgspec indents descriptions and orders the choices of a type: null is the last."""
+    if isinstance(value, dict):
+        steady = {key: _steady(item) for key, item in value.items()}
+        if isinstance(steady.get("description"), str):
+            steady["description"] = inspect.cleandoc(steady["description"])
+        if isinstance(steady.get("anyOf"), list):
+            steady["anyOf"].sort(key=lambda choice: choice == {"type": "null"})
+        return steady
+    return [_steady(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _method(method: Method, components: dict[str, Schema], result: Schema) -> Schema:
