@@ -262,3 +262,30 @@ def test_a_long_list_is_not_read_on_an_event_loop(tmp_path: Path) -> None:
     with without_waiting(), pytest.raises(WouldBlock):
         power.claim("2", "me")
     assert store.get("2").owner == ""  # type: ignore[union-attr]
+
+
+def test_a_half_written_file_is_no_change_for_a_moment(store: TaskStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.create("a")
+    store.refresh()
+    path = folder / "1.json"
+    whole = path.read_bytes()
+    for part in (b"", whole[:10], whole[:-1]):
+        path.write_bytes(part)
+        store.invalidate()
+        changes = store.refresh()
+        assert (changes.changed, changes.removed) == (set(), set())
+        assert [task.subject for task in store.list()] == ["a"]
+        assert len(store.skipped()) == 1
+        with pytest.raises(StorageFailed, match="somebody may be writing"):
+            store.claim("1", "me")
+        assert path.read_bytes() == part
+    path.write_bytes(whole.replace(b'"a"', b'"b"'))
+    assert store.claim("1", "me").subject == "b"
+    path.write_bytes(b"{")
+    store.invalidate()
+    store.refresh()
+    later = time.monotonic() + 1.5
+    monkeypatch.setattr("crewlog.storage.tasks._now", lambda: later)
+    assert store.refresh().removed == {"1"}
+    assert store.list() == []
+    assert store.create("c").id == "2"

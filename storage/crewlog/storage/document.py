@@ -60,6 +60,7 @@ class DocumentFile:
         """To be called before the lock is taken: makes the folder, and refuses inside `without_waiting` where writing would wait."""
         if self.durability.replacing_waits:
             require_waiting()
+        require_inside(os.path.dirname(self.path), self.root)
         make_folder(os.path.dirname(self.path), self.durability)
 
     def write(self, content: bytes) -> None:

@@ -213,8 +213,8 @@ class AppendLog:
 
     def create(self, lines: bytes) -> None:
         """Makes the file with `lines` in it. Raises `StorageFailed`, also where it exists; nothing is left behind then."""
-        make_folder(os.path.dirname(self.path), self.durability)
         require_inside(self.path, self.root)
+        make_folder(os.path.dirname(self.path), self.durability)
         try:
             descriptor = os.open(self.path, _APPEND_FLAGS | os.O_CREAT | os.O_EXCL, FILE_MODE)
         except OSError as error:

@@ -96,6 +96,7 @@ class PlanStore:
             require_waiting()
         if if_match:
             self._require(path, name, if_match)  # before a folder is made for a plan that is not there
+        require_inside(self._dir, self._root)
         make_folder(self._dir, self._durability)
         with self._lock:
             if if_match is not None:

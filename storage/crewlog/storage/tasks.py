@@ -22,9 +22,10 @@ from crewlog.storage.errors import (
     InvalidArgument,
     LeaseLost,
     StorageError,
+    StorageFailed,
     TaskNotFound,
 )
-from crewlog.storage.files import POWER, Durability, make_folder
+from crewlog.storage.files import POWER, Durability, make_folder, require_inside
 from crewlog.storage.ledger import Line, Taking, new_taking, with_lease
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import Mutex, require_waiting
@@ -43,6 +44,9 @@ from crewlog.storage.task_rules import (
     with_dependencies,
     without,
 )
+
+GRACE = 1.0
+"""Seconds for which a task whose file cannot be read any more is shown as it was: somebody may be half way through writing it."""
 
 TaskNotifyFn = Callable[[TaskSnapshot], None]
 STALENESS = 1.0
@@ -76,6 +80,7 @@ class TaskStore:
         self._lapses: builtins.list[tuple[float, str]] = []
         self._changes = TaskChanges(set(), set())
         self._invalid: set[str] | None = set()
+        self._damaged: dict[str, float] = {}
         self._notify: TaskNotifyFn | None = None
 
     def set_dir(self, dir: str) -> None:
@@ -307,9 +312,13 @@ class TaskStore:
             self._invalid = None if names is None or self._invalid is None else self._invalid | names
 
     def next_lapse(self) -> float | None:
-        """Seconds until a lease may lapse next (one that was renewed since still counts once), None where there is none."""
+        """Seconds until time alone may change the list: a lease lapses, or a damaged file counts as gone. None where it cannot.
+
+        A lease that was renewed since still counts once.
+        """
         with self._mutex:
-            return max(0.0, self._lapses[0][0] - _now()) if self._lapses else None
+            moments = [*self._damaged.values(), *(self._lapses[0][:1] if self._lapses else ())]
+            return max(0.0, min(moments) - _now()) if moments else None
 
     def task_json(self, task: Task) -> bytes:
         """The record as it is on disk, on one line, and `claim` with it where the task is claimed."""
@@ -345,7 +354,8 @@ class TaskStore:
                 if not self._index.tasks:
                     yield
                     return
-            if creates or folder.exists():
+            if creates:
+                require_inside(folder.path, folder.root)
                 make_folder(folder.path, self.durability)
             with folder.lock:
                 self._refresh(*ids)
@@ -486,6 +496,9 @@ class TaskStore:
         task = self._index.tasks.get(id)
         if task is None:
             raise TaskNotFound(id)
+        if self._damaged and self._folder is not None and self._name_of(id) in self._damaged:
+            path = os.path.join(self._folder.path, self._name_of(id))
+            raise StorageFailed(path, "EBADMSG", "it is no task just now; somebody may be writing it: try again, or repair it")
         return task
 
     def _check_held(self, task: Task, held: Claim | None) -> None:
@@ -537,6 +550,8 @@ class TaskStore:
                 self._look_at(self._name_of(id))
             for name in self._invalid:
                 self._look_at(name)
+            for name in [name for name, until in self._damaged.items() if until <= _now()]:
+                self._read_file(name)
             if by_others:
                 folder.remember_folder()
         self._invalid = set()
@@ -599,6 +614,11 @@ class TaskStore:
         assert folder is not None
         before = folder.files.get(name)
         task = folder.read(name)
+        if task is None and before is not None and before.task_id is not None and name in folder.files:
+            if self._damaged.setdefault(name, _now() + GRACE) > _now():
+                folder.files[name].task_id = before.task_id
+                return  # somebody may be half way through writing it: what was there still counts, for a moment
+        self._damaged.pop(name, None)
         if before is not None and before.task_id is not None and (task is None or task.id != before.task_id):
             self._drop_read(before.task_id, name)
         if task is None:
