@@ -614,10 +614,10 @@ class TaskStore:
         assert folder is not None
         before = folder.files.get(name)
         task = folder.read(name)
-        if task is None and before is not None and before.task_id is not None and name in folder.files:
-            if self._damaged.setdefault(name, _now() + GRACE) > _now():
-                folder.files[name].task_id = before.task_id
-                return  # somebody may be half way through writing it: what was there still counts, for a moment
+        damaged = task is None and before is not None and before.task_id is not None and name in folder.files
+        if damaged and before is not None and self._damaged.setdefault(name, _now() + GRACE) > _now():
+            folder.files[name].task_id = before.task_id
+            return  # somebody may be half way through writing it: what was there still counts, for a moment
         self._damaged.pop(name, None)
         if before is not None and before.task_id is not None and (task is None or task.id != before.task_id):
             self._drop_read(before.task_id, name)
