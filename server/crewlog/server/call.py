@@ -1,56 +1,75 @@
-"""One request on its way: whether it was cancelled, and what it changed, for those who are to be told."""
+"""One request on its way: what it may know of the client, and what it changed, for those who are to be told."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
 from crewlog.storage.records import Claim
 
-
-class SessionEvent(msgspec.Struct):
-    """`change`: created, appended or deleted."""
-
-    path: str
-    change: str
+TaskKey = tuple[str, str]
+"""(list, task)."""
 
 
 class ClaimEvent(msgspec.Struct):
-    """A task that this client took, renewed or gave back (`claim` is None then)."""
+    """A task that this client took, or gave back (`claim` is None then). `renew_ms`: the lease to be renewed for it, 0 for none.
 
-    list_id: str
-    task_id: str
+    `again`: the client only renewed it, so that what was agreed about renewing stays.
+    """
+
+    key: TaskKey
     claim: Claim | None
-    lease_ms: int
-    auto_renew: bool
+    renew_ms: int = 0
+    again: bool = False
 
 
 class Call:
-    """Handed to a handler, which may run in a thread: it only notes; the connection acts on it afterwards, on the loop."""
+    """Handed to a handler, which may run in any thread: it only notes; what follows from it is done afterwards, on the loop.
 
-    def __init__(self, held: dict[tuple[str, str], Claim]) -> None:
-        self.cancelled = False
-        self.sessions: list[SessionEvent] = []
-        self.lists: set[str] = set()
-        self.rosters: set[str] = set()
-        self.plans: set[str] = set()
-        self.claims: list[ClaimEvent] = []
+    `held`: the leased claims of this client; `revisions`: the number of the last notification of each task list.
+    """
+
+    __slots__ = ("_held", "_revisions", "cancelled", "claims", "lists", "plans", "rosters", "sessions")
+
+    def __init__(self, held: Mapping[TaskKey, Claim], revisions: Mapping[str, int]) -> None:
         self._held = held
+        self._revisions = revisions
+        self.cancelled = False
+        self.sessions: list[str] = []
+        self.lists: list[str] = []
+        self.rosters: list[str] = []
+        self.plans: list[str] = []
+        self.claims: list[ClaimEvent] = []
 
-    def session_changed(self, path: str, change: str, entries: int) -> None:
-        self.sessions.append(SessionEvent(path, change))
+    def session_changed(self, path: str) -> None:
+        self.sessions.append(path)
 
     def list_changed(self, list_id: str) -> None:
-        self.lists.add(list_id)
+        self.lists.append(list_id)
 
     def roster_changed(self, list_id: str) -> None:
-        self.rosters.add(list_id)
+        self.rosters.append(list_id)
 
     def plan_changed(self, name: str) -> None:
-        self.plans.add(name)
+        self.plans.append(name)
+
+    def revision_of(self, list_id: str) -> int:
+        return self._revisions.get(list_id, 0)
 
     def held_claim(self, list_id: str, task_id: str) -> Claim | None:
-        """The leased claim under which this client took the task, as long as it did not give it back."""
+        """The leased claim under which this client took the task, as long as it did not give it back; it may have lapsed since."""
         return self._held.get((list_id, task_id))
 
-    def claimed(self, list_id: str, task_id: str, claim: Claim | None, lease_ms: int = 0, auto_renew: bool = False) -> None:
-        self.claims.append(ClaimEvent(list_id, task_id, claim, lease_ms, auto_renew))
+    def took(self, list_id: str, task_id: str, claim: Claim, renew_ms: int) -> None:
+        self.claims.append(ClaimEvent((list_id, task_id), claim, renew_ms))
+
+    def renewed(self, list_id: str, task_id: str, claim: Claim, lease_ms: int) -> None:
+        self.claims.append(ClaimEvent((list_id, task_id), claim, lease_ms, again=True))
+
+    def gave_back(self, list_id: str, task_id: str) -> None:
+        self.claims.append(ClaimEvent((list_id, task_id), None))
+
+    def forget(self) -> None:
+        """All that was noted has been acted on."""
+        self.sessions, self.lists, self.rosters, self.plans, self.claims = [], [], [], [], []

@@ -7,505 +7,376 @@ within `WINDOW` seconds together; while the client does not read, nothing is mad
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 
-import msgspec
+from msgspec import Raw
 
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.protocol.envelope import encode_notification, encode_result
+from crewlog.server.arrangement import ALL, PLANS, Arrangement, Kind, Mark
 from crewlog.server.board_methods import counts_record, task_record
 from crewlog.server.lanes import Job, Lanes
-from crewlog.server.session_methods import info_record
+from crewlog.server.outbox import Outbox
 from crewlog.server.subscriptions import Subscriptions
-from crewlog.server.watching import PollingWatcher, Unwatchable, Watcher, start_watcher
+from crewlog.server.tellers import ListLook, PlanTeller, RosterTeller, SessionLook, SessionTeller, TaskTeller, session_id_of
+from crewlog.server.watching import Watcher, start_watcher
 from crewlog.server.workspace import Workspace
-from crewlog.storage.errors import InvalidName, StorageError
-from crewlog.storage.names import check_name
-from crewlog.storage.plans import SUFFIX as PLAN_SUFFIX
-from crewlog.storage.records import SessionInfo, Task, TaskSnapshot
-from crewlog.storage.roster import FILE_NAME as ROSTER
-from crewlog.storage.tasks import TaskChanges
+from crewlog.storage.errors import StorageError
 
 WINDOW = 0.03
-log = logging.getLogger(__name__)
+"""Seconds between two rounds of telling."""
+_RETRY = 0.05
+_LAPSE_MARGIN = 0.002
+_LOOKS_A_TURN = 20
+"""A list is looked at in some 50 µs; more at once would hold up the client's requests."""
 
-Mark = tuple[str, str]
-"""(topic, key): what may have changed. Topics: task and roster by list, session by path, plan by name; "all" for everything."""
-
-
-class _Session(msgspec.Struct):
-    """What was told of a session last."""
-
-    id: str
-    entries: int
-    epoch: int
-    updated: str
-    name: str
-
-
-class _SessionLook(msgspec.Struct):
-    info: SessionInfo
-    leaf_id: str
-    now: _Session
-
-
-class _ListLook(msgspec.Struct):
-    changes: TaskChanges
-    tasks: list[Task]
-    counts: TaskSnapshot
+logger = logging.getLogger(__name__)
 
 
 class Changes:
-    """Watches what the client subscribed to and tells it of changes. Used on the loop's thread, but for the watcher's hints."""
+    """Watches what the client subscribed to, or waits for, and tells it of changes. Used on the loop's thread only.
+
+    `list_changed` is called for each list in which something changed, `warn` with a sentence when the system does not tell of changes.
+    """
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        ws: Workspace,
+        workspace: Workspace,
         lanes: Lanes,
         subscriptions: Subscriptions,
-        send: Callable[[bytes], None],
-        may_send: Callable[[], bool],
+        outbox: Outbox,
+        waited_lists: Callable[[], set[str]],
         list_changed: Callable[[str], None],
-        watcher_changed: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> None:
-        self._loop = loop
-        self._ws = ws
+        self._loop = asyncio.get_running_loop()
+        self._workspace = workspace
         self._lanes = lanes
         self._subscriptions = subscriptions
-        self._send = send
-        self._may_send = may_send
+        self._outbox = outbox
+        self._waited_lists = waited_lists
         self._list_changed = list_changed
-        self._watcher_changed = watcher_changed
-        self._watcher: Watcher | None = None
-        self._folders: dict[str, tuple[str, str]] = {}
-        self._dirty: dict[Mark, set[str] | None] = {}
-        self._due = False
-        self._told_at = 0.0
+        self._warn = warn
+        self._starting = False
         self._ended = False
-        self._sessions: dict[str, _Session] = {}
-        self._own_ids: set[str] = set()
-        self._plans: dict[str, tuple[int, int, int]] = {}
-        self._rosters: dict[str, bytes] = {}
-        self._told_tasks: dict[str, set[str]] = {}
+        self._when_started: list[Callable[[], None]] = []
+        self._arrangement: Arrangement | None = None
+        self._dirty: dict[Mark, set[str] | None] = {}
+        self._turn: deque[tuple[Mark, set[str] | None]] = deque()
+        self._due: asyncio.TimerHandle | None = None
+        self._told_at = 0.0
+        self._since = time.time_ns()
+        self._lapses: dict[str, asyncio.TimerHandle] = {}
         self.revisions: dict[str, int] = {}
-        self.used_lists: set[str] = set()
-        self.waited_lists: Callable[[], set[str]] = set
         self.sent = 0
 
     @property
     def state(self) -> records.WatcherState:
-        if self._watcher is None:
+        """How the client hears of what others do."""
+        if self._arrangement is None:
             return records.WatcherState(kind="none", state="off")
-        return records.WatcherState(kind=self._watcher.kind, state="ready", reason=self._watcher.reason)
+        watcher = self._arrangement.watcher
+        return records.WatcherState(kind=watcher.kind, state="ready", reason=watcher.reason)
 
-    def start(self) -> None:
-        """Starts to watch, and takes what is there as told."""
-        if self._watcher is None and not self._ended:
-            self._watcher = start_watcher(self._ws.home.path, self._hint, self._overflowed)
-            if isinstance(self._watcher, PollingWatcher):
-                self._watcher_changed(self._watcher.reason)
-            self.rearrange()
-            self._take_sessions_as_told()
-            self._plans = self._plan_stamps()
+    def start(self, then: Callable[[], None] = lambda: None) -> None:
+        """Begins to watch, and calls `then` when what is wanted is watched. The watcher is made in a thread: its import takes time."""
+        if self._ended:
+            return
+        if self._arrangement is not None:
+            self._watch_more(then)
+            return
+        self._when_started.append(then)
+        if not self._starting:
+            self._starting = True
+            make = partial(start_watcher, self._workspace.home.path, self._event, self._overflow)
+            self._lanes.submit(Job(make, self._started, slow=True))
 
     def end(self) -> None:
+        """Watches and tells nothing more."""
         self._ended = True
-        if self._watcher is not None:
-            self._watcher.close()
+        for timer in [*self._lapses.values(), *([self._due] if self._due is not None else [])]:
+            timer.cancel()
+        if self._arrangement is not None:
+            self._arrangement.watcher.close()
 
     def use_list(self, list_id: str) -> None:
         """The client worked on this list: it belongs to what it hears of."""
-        if list_id not in self.used_lists and list_id:
-            self.used_lists.add(list_id)
-            self.rearrange()
+        arrangement = self._arrangement
+        if arrangement is not None and list_id not in arrangement.used_lists:
+            arrangement.used_lists.add(list_id)
+            if not arrangement.watches_list(list_id) and (
+                arrangement.wants_list("task", list_id) or arrangement.wants_list("roster", list_id)
+            ):
+                self._arrange()
 
-    def own_lists(self) -> set[str]:
-        """The lists of this client's project: those named like its sessions, and those it used."""
-        return self.used_lists | self._own_ids
+    def wait_for(self, list_id: str, then: Callable[[], None]) -> None:
+        """Calls `then` when the list is watched."""
+        if self._arrangement is not None and self._arrangement.watches_list(list_id):
+            then()
+        else:
+            self.start(then)
 
-    def touch(self, topic: str, key: str, names: Iterable[str] | None = ()) -> None:
-        """Something may have changed; to be looked at soon. `names`: files that others may have changed, None for any."""
-        known = self._dirty.setdefault((topic, key), set())
-        if names is None:
-            self._dirty[(topic, key)] = None
-        elif known is not None:
-            known.update(names)
+    def touch(self, topic: str, key: str = "") -> None:
+        """The client itself changed something."""
+        self._mark(Mark(topic, key), set())
+
+    def resume(self) -> None:
+        """The client reads again."""
+        if self._dirty or self._turn:
+            self._schedule()
+
+    def present(self, list_ids: list[str], topics: set[str], then: Callable[[r.Subscribed, Exception | None], None], name: str) -> None:
+        """Reads the present state of lists and teams, each in its lane, so that what is told later follows on it."""
+        answer = r.Subscribed(subscription_id=name)
+        rest = deque(list_ids)
+
+        def next_list() -> None:
+            if not rest:
+                then(answer, None)
+                return
+            list_id = rest.popleft()
+            self._lanes.submit(Job(partial(self._state_of, list_id, topics), partial(took, list_id), ("tasks", list_id)))
+
+        def took(list_id: str, found: object, error: Exception | None) -> None:
+            if error is not None:
+                then(answer, error)
+                return
+            assert isinstance(found, tuple)
+            tasks, roster = found
+            if tasks is not None:
+                tasks.revision = self.revisions.get(list_id, 0)
+                answer.tasks.append(tasks)
+            if roster is not None:
+                if self._arrangement is not None:
+                    self._rosters.take_as_told(list_id, bytes(roster.roster))
+                answer.rosters.append(roster)
+            self._loop.call_soon(next_list)
+
+        next_list()
+
+    def _state_of(self, list_id: str, topics: set[str]) -> tuple[r.TaskListState | None, r.RosterState | None]:
+        tasks, roster = None, None
+        if "task" in topics:
+            with self._workspace.tasks.use(list_id) as store:
+                store.invalidate()
+                items = [task_record(task) for task in store.list()]
+                tasks = r.TaskListState(list_id=list_id, items=items, counts=counts_record(store.counts()), revision=0)
+        if "roster" in topics:
+            with self._workspace.rosters.use(list_id) as team:
+                roster = r.RosterState(list_id=list_id, roster=Raw(team.snapshot().document))
+        return tasks, roster
+
+    # --- starting ---
+
+    def _started(self, watcher: object, error: Exception | None) -> None:
+        if error is not None or self._ended:
+            logger.error("changes by others are not watched", exc_info=error)
+            return
+        made: Watcher = watcher  # type: ignore[assignment]  # what start_watcher returned
+        self._arrangement = arrangement = Arrangement(
+            self._workspace, self._subscriptions, self._waited_lists, made, self._event, self._warn_of
+        )
+        self._tasks = TaskTeller(self._workspace, arrangement, self._notify, self.revisions)
+        self._rosters = RosterTeller(self._workspace, arrangement, self._notify)
+        self._plans = PlanTeller(self._workspace, self._subscriptions, self._notify)
+        self._sessions = SessionTeller(self._workspace, self._subscriptions, self._notify)
+        if made.reason:
+            self._warn_of(made.reason)
+        self._watch_more(self._call_starters)
+
+    def _call_starters(self) -> None:
+        for then in self._when_started:
+            then()
+        self._when_started.clear()
         self._schedule()
 
-    def rearrange(self) -> None:
-        """Watches what the subscriptions ask for now, and no longer what they do not."""
-        if self._watcher is None:
-            return
-        home = self._ws.home
-        wanted: dict[str, tuple[str, str]] = {home.path: ("home", "")}
-        above = _existing_above(home.path)
-        if not os.path.isdir(home.path):
-            wanted[above] = ("above", "")
-        if self._subscriptions.wants("session"):
-            wanted[home.projects] = ("projects", "")
-            for manager in self._ws.managers(None, all_projects=self._subscriptions.all_projects):
-                wanted[manager.dir] = ("project", manager.dir)
-            for session_id in self._subscriptions.named_sessions():
-                try:
-                    folder = os.path.dirname(self._ws.session_path(session_id))
-                except StorageError:
-                    continue  # it may come later, in a project that is watched
-                wanted[folder] = ("project", folder)
-        if self._subscriptions.wants("plan"):
-            wanted[home.plans] = ("plans", "")
-        for list_id in self._wanted_lists():
-            wanted[home.task_list(list_id)] = ("list", list_id)
-            wanted[home.team(list_id)] = ("team", list_id)
-        if self._subscriptions.wants("task") or self._subscriptions.wants("roster") or self.waited_lists():
-            wanted[home.tasks] = ("tasks", "")
-        for folder in self._folders.keys() - wanted.keys():
-            self._watcher.unwatch(folder)
-            del self._folders[folder]
-        for folder, (kind, key) in wanted.items():
-            self._watch(folder, kind, key)
-        if above in wanted and os.path.isdir(home.path):
-            self.touch("all", "", None)  # it came back before its place was watched
-        self._ws.tasks.kept = {key for kind, key in self._folders.values() if kind == "list"}
+    def _watch_more(self, then: Callable[[], None]) -> None:
+        """Watches what is wanted now. What is there already is no news; `then` is called when that is known.
 
-    def _wanted_lists(self) -> Iterable[str]:
-        found = self._subscriptions.named_lists() | self.waited_lists()
-        if self._subscriptions.wants("task") or self._subscriptions.wants("roster"):
-            own = self.own_lists()
-            there = set(self._ws.list_ids())
-            found |= {
-                list_id
-                for list_id in (there if self._subscriptions.all_projects else there & own) | self.used_lists
-                if self._subscriptions.wants_list("task", list_id, own) or self._subscriptions.wants_list("roster", list_id, own)
-            }
-        return sorted(list_id for list_id in found if _is_name(list_id))
+        In a thread: a project may hold thousands of sessions. What changed since the client could expect to hear of it is told.
+        """
+        assert self._arrangement is not None
+        arrangement, since = self._arrangement, self._since
+        fresh = arrangement.arrange()
+        self._since = time.time_ns()
+        projects = {folder for folder, _ in arrangement.folders(Kind.PROJECT)} & fresh
+        lists = [list_id for folder, list_id in arrangement.folders(Kind.LIST) if folder in fresh]
+        own = self._own_folders()
 
-    def _watch(self, folder: str, kind: str, key: str) -> None:
-        if self._watcher is None:
-            return
-        self._folders[folder] = (kind, key)
-        try:
-            watched = self._watcher.watch(folder)
-        except Unwatchable as problem:
-            self._fall_back(str(problem))
-            return
-        if kind == "list":
-            store = self._ws.tasks.peek(key)
-            if store is not None:
-                store.watched = watched
+        def look() -> object:
+            return self._sessions.look_at_folders(projects, since), self._plans.look()
 
-    def _fall_back(self, reason: str) -> None:
-        assert self._watcher is not None
-        self._watcher.close()
-        self._watcher = PollingWatcher(self._hint, reason)
-        for folder in self._folders:
-            self._watcher.watch(folder)
-        self._watcher_changed(reason)
-        self.touch("all", "", None)
+        def take(found: object, error: Exception | None) -> None:
+            if error is None:
+                assert isinstance(found, tuple)
+                (sessions, news), plans = found
+                arrangement.own_sessions |= {session_id_of(path) for path in sessions if os.path.dirname(path) in own}
+                self._sessions.take_as_told(sessions)
+                for path in news:
+                    self._mark(Mark("session", path), None)
+                self._plans.take_as_told(plans, since)
+                self._mark(PLANS, None)
+            else:
+                logger.error("what there is was not looked at", exc_info=error)
+            for list_id in lists:
+                self._lanes.submit(Job(partial(self._tasks.open, list_id), _ignore, slow=True))
+            then()
+
+        self._lanes.submit(Job(look, take, slow=True))
+
+    def _arrange(self) -> None:
+        assert self._arrangement is not None
+        for folder in self._arrangement.arrange():
+            for mark in self._arrangement.content(folder):
+                self._mark(mark, None)
 
     # --- hints ---
 
-    def _hint(self, folder: str, name: str | None) -> None:
+    def _event(self, folder: str, name: str | None) -> None:
         """In the watcher's thread."""
-        self._deliver(lambda: self._hinted(folder, name))
+        self._post(partial(self._hint, folder, name))
 
-    def _overflowed(self) -> None:
-        self._deliver(lambda: self.touch("all", "", None))
+    def _overflow(self) -> None:
+        """In the watcher's thread."""
+        self._post(partial(self._mark, ALL, None))
 
-    def _deliver(self, call: Callable[[], None]) -> None:
-        try:
+    def _post(self, call: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
             self._loop.call_soon_threadsafe(call)
-        except RuntimeError:
-            if not self._ended:
-                raise
 
-    def _hinted(self, folder: str, name: str | None) -> None:
-        place = self._folders.get(folder)
-        if place is None or self._ended:
+    def _hint(self, folder: str, name: str | None) -> None:
+        arrangement = self._arrangement
+        if arrangement is None or self._ended:
             return
-        kind, key = place
-        if name is None or kind == "above":
-            self.touch("all", "", None)  # the folder itself came, went or was renamed
-        elif name.startswith("."):
+        if name is None:
+            arrangement.lost(folder)
+            self._mark(ALL, None)
             return
-        elif kind == "list":
-            self._hinted_in_list(key, name)
-        elif kind == "team" and name == ROSTER:
-            self.touch("roster", key)
-        elif kind == "project":
-            self.touch("session", os.path.join(folder, name))
-        elif kind == "plans" and name.endswith(PLAN_SUFFIX):
-            self.touch("plan", "")
-        elif kind == "tasks":
-            self._hinted_list(name)
-        elif kind == "projects" or (kind == "home" and name in ("projects", "plans", "tasks")):
-            self.touch("all", "", None)
+        for mark in arrangement.meaning(folder, name):
+            self._mark(mark, {name} if mark.topic == "task" and mark.key != name else None)
+            if mark.key == name or name == "team":
+                self._watch_again(mark.key)
 
-    def _hinted_in_list(self, list_id: str, name: str) -> None:
-        if name == "team":
-            self._watch(self._ws.home.team(list_id), "team", list_id)
-            self.touch("roster", list_id)
+    def _watch_again(self, list_id: str) -> None:
+        """The list's folders may be there only now."""
+        assert self._arrangement is not None
+        for folder in self._arrangement.watch_list(list_id):
+            for mark in self._arrangement.content(folder):
+                self._mark(mark, None)
+
+    def _warn_of(self, reason: str) -> None:
+        self._warn(f"Crewlog looks for changes by others twice a second, because {reason}.")
+        if self._arrangement is not None:
+            self._mark(ALL, None)
+
+    def _mark(self, mark: Mark, names: set[str] | None) -> None:
+        """Something may have changed; to be looked at soon. `names`: files of a list that others may have changed, None for any."""
+        if mark in self._dirty:
+            known = self._dirty[mark]
+            self._dirty[mark] = None if known is None or names is None else known | names
         else:
-            self.touch("task", list_id, [name])
-
-    def _hinted_list(self, list_id: str) -> None:
-        """A list's folder came or went."""
-        wanted = self._subscriptions.wants_list("task", list_id, self.own_lists()) or list_id in self.waited_lists()
-        if _is_name(list_id) and (wanted or self._subscriptions.wants_list("roster", list_id, self.own_lists())):
-            self._watch(self._ws.home.task_list(list_id), "list", list_id)
-            self._watch(self._ws.home.team(list_id), "team", list_id)
-            self.touch("task", list_id, None)
-            self.touch("roster", list_id)
+            self._dirty[mark] = names
+        self._schedule()
 
     # --- telling ---
 
     def _schedule(self) -> None:
-        if self._due or self._ended:
+        if self._due is not None or self._ended or self._arrangement is None:
             return
-        self._due = True
-        wait = self._told_at + WINDOW - self._loop.time()
-        if wait <= 0:
-            self._loop.call_soon(self._tell)
-        else:
-            self._loop.call_later(wait, self._tell)
-
-    def resume(self) -> None:
-        """The client reads again."""
-        if self._dirty:
-            self._schedule()
+        self._due = self._loop.call_later(max(self._told_at + WINDOW - self._loop.time(), 0), self._tell)
 
     def _tell(self) -> None:
-        self._due = False
-        if not self._may_send() or self._ended:
+        self._due = None
+        if self._ended or not self._outbox.low:
             return  # `resume` comes back to it
-        self._told_at = self._loop.time()
-        dirty, self._dirty = self._dirty, {}
-        if ("all", "") in dirty:
-            self.rearrange()
-            dirty = self._everything()
-        for (topic, key), names in dirty.items():
-            if topic == "task":
-                self._look_at_list(key, names)
-            elif topic == "roster":
-                self._look_at_roster(key)
-            elif topic == "session":
-                self._look_at_session(key)
-            elif topic == "plan":
-                self._look_at_plans()
+        if not self._turn:
+            self._told_at = self._loop.time()
+            self._gather()
+        for _ in range(min(len(self._turn), _LOOKS_A_TURN)):
+            mark, names = self._turn.popleft()
+            self._look(mark, names)
+            if not self._outbox.low:
+                break
+        if self._turn and self._outbox.low:
+            self._due = self._loop.call_later(0, self._tell)
+        elif self._dirty:
+            self._schedule()
 
-    def _everything(self) -> dict[Mark, set[str] | None]:
-        marks: dict[Mark, set[str] | None] = {("plan", ""): None}
-        for folder, (kind, key) in self._folders.items():
-            if kind == "list":
-                marks[("task", key)] = None
-                marks[("roster", key)] = None
-            elif kind == "project":
-                paths = {path for path in self._sessions if os.path.dirname(path) == folder} | set(_logs(folder))
-                marks.update((("session", path), None) for path in paths)
+    def _gather(self) -> None:
+        """What is to be looked at in this round."""
+        assert self._arrangement is not None
+        dirty, self._dirty = self._dirty, {}
+        if ALL in dirty:
+            self._arrangement.arrange()
+            dirty = dict.fromkeys(self._everything())
+        self._turn.extend(dirty.items())
+
+    def _everything(self) -> dict[Mark, None]:
+        arrangement = self._arrangement
+        assert arrangement is not None
+        marks: dict[Mark, None] = {PLANS: None}
+        for kind in (Kind.LIST, Kind.PROJECT):
+            for folder, _ in arrangement.folders(kind):
+                marks.update(dict.fromkeys(arrangement.content(folder)))
+                if kind is Kind.PROJECT:
+                    marks.update((Mark("session", path), None) for path in self._sessions.known_in(folder))
         return marks
 
-    def _run(self, resource: tuple[str, str], work: Callable[[], object], done: Callable[[object], None]) -> None:
-        def finished(result: object, error: BaseException | None) -> None:
+    def _look(self, mark: Mark, names: set[str] | None) -> None:
+        topic, key = mark
+        if topic == "task":
+            self._run(partial(self._tasks.look, key, names), partial(self._tell_tasks, key), mark, ("tasks", key))
+        elif topic == "roster":
+            self._run(partial(self._rosters.look, key), partial(self._rosters.tell, key), mark, ("roster", key))
+        elif topic == "session":
+            self._run(partial(self._sessions.look, key), partial(self._tell_session, key), mark, ("log", key))
+        elif topic == "plan":
+            self._run(self._plans.look, self._plans.tell, mark, ("plans",))
+
+    def _run(self, look: Callable[[], object], tell: Callable[..., object], mark: Mark, resource: tuple[str, ...]) -> None:
+        def done(found: object, error: Exception | None) -> None:
             if error is None:
-                done(result)
+                if not self._ended:
+                    tell(found)
+            elif isinstance(error, StorageError):
+                logger.info("%s %s cannot be looked at now: %s", mark.topic, mark.key, error)
             else:
-                log.info("could not look at %s: %s", resource, error)
+                logger.error("%s %s was not looked at", mark.topic, mark.key, exc_info=error)
 
-        self._lanes.submit(Job(work, finished), resource)
+        self._lanes.submit(Job(look, done, resource))
 
-    def _look_at_list(self, list_id: str, names: set[str] | None) -> None:
-        def look() -> _ListLook:
-            store = self._ws.tasks.get(list_id)
-            store.invalidate(names)
-            changes = store.refresh()
-            return _ListLook(changes, store.peek(changes.changed), store.counts())
-
-        def tell(found: object) -> None:
-            assert isinstance(found, _ListLook)
-            changes, tasks, counts = found.changes, found.tasks, found.counts
-            self._watch_new(list_id)
-            if not changes.changed and not changes.removed:
-                return
+    def _tell_tasks(self, list_id: str, found: ListLook) -> None:
+        if self._tasks.tell(list_id, found):
             self._list_changed(list_id)
-            told = self._told_tasks.setdefault(list_id, set())
-            told.update(task.id for task in tasks)
-            removed = sorted(changes.removed)
-            told.difference_update(removed)
-            if not self._subscriptions.wants_list("task", list_id, self.own_lists()):
-                return
-            self.revisions[list_id] = self.revisions.get(list_id, 0) + 1
-            self._notify(
-                "task/didChange",
-                r.TaskDidChange(
-                    list_id=list_id,
-                    revision=self.revisions[list_id],
-                    changed=[task_record(task) for task in tasks],
-                    removed=removed,
-                    counts=counts_record(counts),
-                ),
-            )
+        elif self._tasks.is_held(list_id):
+            self._loop.call_later(_RETRY, self._mark, Mark("task", list_id), None)
+        timer = self._lapses.pop(list_id, None)
+        if timer is not None:
+            timer.cancel()
+        if found.lapse is not None:
+            self._lapses[list_id] = self._loop.call_later(found.lapse + _LAPSE_MARGIN, self._mark, Mark("task", list_id), set())
 
-        self._run(("tasks", list_id), look, tell)
-
-    def _watch_new(self, list_id: str) -> None:
-        folder = self._ws.home.task_list(list_id)
-        if folder in self._folders:
-            self._watch(folder, "list", list_id)
-            self._watch(self._ws.home.team(list_id), "team", list_id)
-
-    def take_as_told(self, list_id: str, ids: Iterable[str]) -> None:
-        """The client was given the list's state."""
-        self._told_tasks[list_id] = set(ids)
-
-    def take_roster_as_told(self, list_id: str, document: bytes) -> None:
-        self._rosters[list_id] = document
-
-    def _look_at_roster(self, list_id: str) -> None:
-        def look() -> object:
-            store = self._ws.rosters.get(list_id)
-            store.refresh()
-            return store.snapshot().document
-
-        def tell(found: object) -> None:
-            assert isinstance(found, bytes)
-            if self._rosters.get(list_id, b'{"team":""}') == found:
-                return
-            self._rosters[list_id] = found
-            if self._subscriptions.wants_list("roster", list_id, self.own_lists()):
-                self._notify("roster/didChange", r.RosterDidChange(list_id=list_id, roster=msgspec.Raw(found)))
-
-        self._run(("roster", list_id), look, tell)
-
-    def _look_at_plans(self) -> None:
-        now = self._plan_stamps()
-        before, self._plans = self._plans, now
-        for name in sorted(before.keys() | now.keys()):
-            if before.get(name) == now.get(name):
-                continue
-            change = "deleted" if name not in now else "changed" if name in before else "created"
-            try:
-                etag = self._ws.plans.load(name).etag if name in now else ""
-            except StorageError:
-                continue  # another change is under way; it is told of by itself
-            if self._subscriptions.wants("plan"):
-                self._notify("plan/didChange", r.PlanDidChange(name=name, change=change, etag=etag))
-
-    def _plan_stamps(self) -> dict[str, tuple[int, int, int]]:
-        found = {}
-        try:
-            with os.scandir(self._ws.home.plans) as entries:
-                for entry in entries:
-                    name = entry.name.removesuffix(PLAN_SUFFIX)
-                    if entry.name.endswith(PLAN_SUFFIX) and _is_name(name):
-                        status = entry.stat()
-                        found[name] = (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:
-            return found  # no plans, or none any more
-        return found
-
-    def _look_at_session(self, path: str) -> None:
-        if not path.endswith(".jsonl"):
-            return
-
-        def look() -> object:
-            if not os.path.exists(path):
-                return None
-            summary = self._ws.manager(os.path.dirname(path)).summary(path)
-            info = summary.info()
-            return _SessionLook(info, summary.leaf_id, _Session(info.id, summary.entry_count, summary.epoch, info.updated, info.name))
-
-        self._run(("summary", path), look, lambda found: self._tell_session(path, found))
-
-    def _tell_session(self, path: str, found: object) -> None:
-        before = self._sessions.get(path)
+    def _tell_session(self, path: str, found: SessionLook | None) -> None:
+        arrangement = self._arrangement
+        assert arrangement is not None
         own = os.path.dirname(path) in self._own_folders()
-        if found is None:
-            if before is not None:
-                del self._sessions[path]
-                self._tell_deleted(path, before, own=own)
-            return
-        assert isinstance(found, _SessionLook)
-        info, leaf_id, now = found.info, found.leaf_id, found.now
-        if before == now:
-            return
-        self._sessions[path] = now
-        if before is None:
-            change, added = "created", now.entries
-            if own:
-                self._own_ids.add(now.id)
-                self._hinted_list(now.id)
-        elif before.epoch != now.epoch or now.entries < before.entries:
-            change, added = "replaced", now.entries
-        else:
-            change, added = "appended", now.entries - before.entries
-        if self._subscriptions.wants_session(info.id, own=own):
-            self._notify(
-                "session/didChange",
-                r.SessionDidChange(session=info_record(info), leaf_id=leaf_id, entries=added, change=change),
-            )
+        if self._sessions.tell(path, found, own=own) == "created" and own and found is not None:
+            arrangement.own_sessions.add(found.info.id)
 
     def _own_folders(self) -> set[str]:
-        return {manager.dir for manager in self._ws.managers(None)}
-
-    def _tell_deleted(self, path: str, before: _Session, *, own: bool) -> None:
-        if not self._subscriptions.wants_session(before.id, own=own):
-            return
-        gone = records.SessionInfo(
-            id=before.id, name=before.name, path=path, cwd="", created="", updated=before.updated, message_count=0, first_message=""
-        )
-        self._notify("session/didChange", r.SessionDidChange(session=gone, leaf_id="", entries=0, change="deleted"))
-
-    def _take_sessions_as_told(self) -> None:
-        """In a thread: a project may hold thousands. A session that changes meanwhile is told of once more, which harms nobody."""
-        folders = [folder for folder, (kind, _) in self._folders.items() if kind == "project"]
-
-        def look() -> object:
-            found: dict[str, _Session] = {}
-            for folder in folders:
-                manager = self._ws.manager(folder)
-                for info in manager.list().sessions:
-                    try:
-                        summary = manager.summary(info.path)
-                    except StorageError:
-                        continue
-                    found[info.path] = _Session(info.id, summary.entry_count, summary.epoch, info.updated, info.name)
-            return found
-
-        def take(result: object, error: BaseException | None) -> None:
-            if isinstance(result, dict):
-                self._sessions = {**result, **self._sessions}
-                own = self._own_folders()
-                self._own_ids = {told.id for path, told in self._sessions.items() if os.path.dirname(path) in own}
-                self.rearrange()
-
-        self._lanes.submit(Job(look, take), None, slow=True)
+        return {manager.dir for manager in self._workspace.managers(None)}
 
     def _notify(self, method: str, params: object) -> None:
         self.sent += 1
-        self._send(encode_notification(method, encode_result(params)))
+        self._outbox.send(encode_notification(method, encode_result(params)))
 
 
-def _existing_above(path: str) -> str:
-    """The nearest folder above that exists."""
-    above = os.path.dirname(path)
-    while not os.path.isdir(above) and above != os.path.dirname(above):
-        above = os.path.dirname(above)
-    return above
-
-
-def _logs(folder: str) -> list[str]:
-    try:
-        return [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".jsonl")]
-    except OSError:
-        return []
-
-
-def _is_name(name: str) -> bool:
-    try:
-        check_name(name)
-    except InvalidName:
-        return False
-    return True
+def _ignore(_: object, __: Exception | None) -> None:
+    """For work of which nobody waits for the result."""

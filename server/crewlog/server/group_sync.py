@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from crewlog.storage.files import sync_data, sync_folder
 from crewlog.storage.locks import may_wait
 
 _File = tuple[int, int]
 Waiter = Callable[[OSError | None], None]
-"""Called from the syncing thread when what it waits for is on the device, or with the reason why it may not be."""
+"""Called when what it waits for is on the device, or with the reason why it may not be."""
 
 
 class Ticket:
@@ -41,14 +42,15 @@ class _Batch:
 class GroupSync:
     """A `files.Durability`. Replacing a file is waited for at once, in a worker thread; appending only notes the file.
 
-    After its work a request takes its `ticket`; where it has one, its reply waits by `when_synced`. `start` begins a sync unless one is
-    running, which is followed by the next as long as somebody waits.
+    After its work a request takes its `ticket`; where it has one, its reply waits by `when_synced`. `start` begins a sync; while one
+    runs, those who come wait for the next, which serves them all. `post` has a call made where the waiters are to be called.
     """
 
     replacing_waits = True
     appending_waits = False
 
-    def __init__(self) -> None:
+    def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
+        self._post = post
         self._mutex = threading.Lock()
         self._begin = threading.Condition(self._mutex)
         self._open = _Batch()
@@ -56,7 +58,7 @@ class GroupSync:
         self._thread: threading.Thread | None = None
         self._mine = threading.local()
         self.syncs = 0
-        """How many syncs were made, for `crewlog/status`."""
+        """Files synced so far."""
 
     def replacing(self, descriptor: int) -> None:
         sync_data(descriptor)
@@ -92,7 +94,7 @@ class GroupSync:
         return ticket
 
     def when_synced(self, ticket: Ticket, waiter: Waiter) -> None:
-        """Calls `waiter` when the ticket's files are on the device: from another thread, or at once when they are already."""
+        """Has `waiter` called when the ticket's files are on the device, or at once when they are already."""
         batch = ticket.last()
         with self._mutex:
             if not batch.done:
@@ -117,15 +119,24 @@ class GroupSync:
                     self._begin.wait()
                 self._wanted = False
                 batch, self._open = self._open, _Batch()
-            for file, descriptor in batch.descriptors.items():
-                try:
-                    sync_data(descriptor)
-                except OSError as error:
-                    batch.errors[file] = error
-                finally:
-                    os.close(descriptor)
-            self.syncs += 1
+            _sync(batch)
+            self.syncs += len(batch.descriptors)
             with self._mutex:
                 batch.done = True
-            for ticket, waiter in batch.waiters:
-                waiter(ticket.error())
+            self._post(partial(_tell, batch))
+
+
+def _sync(batch: _Batch) -> None:
+    """Each file once, however many wait for it."""
+    for file, descriptor in batch.descriptors.items():
+        try:
+            sync_data(descriptor)
+        except OSError as error:
+            batch.errors[file] = error
+        finally:
+            os.close(descriptor)
+
+
+def _tell(batch: _Batch) -> None:
+    for ticket, waiter in batch.waiters:
+        waiter(ticket.error())

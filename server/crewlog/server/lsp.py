@@ -1,87 +1,73 @@
 """The rest of the Language Server Protocol, served by pygls.
 
-Crewlog's own methods never come here. The first message that is neither one of them nor part of the lifecycle brings pygls in, which costs
-as much as starting Python does; most clients send none. pygls writes through the same outbox.
+Crewlog's own methods never come here: pygls would read their params through its converter. It is brought in, in a thread, by the first
+message that is for it, or the first one that it is to send: that costs as much as several starts of this server, and most clients need
+neither. What it writes goes the way of all messages.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import contextlib
+import logging
+import threading
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from lsprotocol import types
-from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, default_converter
+if TYPE_CHECKING:
+    from crewlog.server.lsp_server import CrewlogServer
 
-from crewlog.protocol.framing import encode_frame
-
-
-class CrewlogProtocol(LanguageServerProtocol):
-    """pygls's protocol with the envelope already read. Custom params never reach its converter."""
-
-    def deliver(self, message: dict[str, Any]) -> None:
-        """One message that the connection does not serve itself."""
-        try:
-            structured = self.structure_message(message)
-        except Exception as error:  # noqa: BLE001 - whatever its converter meets in foreign params, the client's request gets an answer
-            if "id" in message and "method" in message:
-                failure = types.ResponseError(code=-32602, message=f"the params of {message['method']} cannot be read: {error}")
-                self._send_response(message["id"], None, failure)
-            return
-        self.handle_message(structured)
+_MOST_WAITING = 1000
+logger = logging.getLogger(__name__)
 
 
-class _Writer:
-    """What pygls writes to."""
-
-    def __init__(self, send: Callable[[bytes], None]) -> None:
-        self._send = send
-
-    def write(self, data: bytes) -> None:
-        self._send(data)
-
-    def close(self) -> None:
-        pass
+def is_for_lsp(method: str) -> bool:
+    """Whether a notification means something to a language server without documents; others are ignored."""
+    return method == "$/setTrace" or method.startswith(("workspace/", "window/"))
 
 
 class LspSide:
-    """`send` takes one message's body."""
+    """Used on the loop's thread only. `send` takes one message's body."""
 
-    def __init__(self, name: str, version: str, send: Callable[[bytes], None]) -> None:
-        self._server = LanguageServer(name, version, protocol_cls=CrewlogProtocol, converter_factory=default_converter)
-        protocol = self._server.protocol
-        assert isinstance(protocol, CrewlogProtocol)
-        self._protocol = protocol
-        self._protocol.set_writer(_Writer(send), include_headers=False)
-        self._accept_document_notifications()
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._server: CrewlogServer | None = None
+        self._waiting: deque[Callable[[CrewlogServer], None]] = deque(maxlen=_MOST_WAITING)
+        self._loading = False
+        self._initialize = b""
+
+    def remember(self, initialize: bytes) -> None:
+        """The `initialize` that was answered, for when pygls comes to need what the client said of itself."""
+        self._initialize = initialize
 
     def deliver(self, body: bytes) -> None:
-        """Hands a message to pygls."""
-        self._protocol.deliver(json.loads(body))
+        """A notification for pygls, or an answer to a request of its own."""
+        self._do(lambda server: server.deliver(body))
 
-    def log(self, message: str, kind: types.MessageType = types.MessageType.Warning) -> None:
-        """`window/logMessage`."""
-        self._server.window_log_message(types.LogMessageParams(type=kind, message=message))
+    def warn(self, text: str) -> None:
+        """Shows the client a sentence: `window/logMessage`."""
+        self._do(lambda server: server.warn(text))
 
-    def _accept_document_notifications(self) -> None:
-        """Clients that take us for a language server tell of documents: accepted and ignored."""
+    def _do(self, work: Callable[[CrewlogServer], None]) -> None:
+        if self._server is not None:
+            work(self._server)
+            return
+        self._waiting.append(work)
+        if not self._loading:
+            self._loading = True
+            threading.Thread(target=self._load, args=(asyncio.get_running_loop(),), name="crewlog-lsp", daemon=True).start()
 
-        def ignore(*_: object) -> None:
-            return None
+    def _load(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            from crewlog.server.lsp_server import CrewlogServer
+        except ImportError:
+            logger.exception("pygls cannot be imported; messages for it are ignored")
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+            loop.call_soon_threadsafe(self._attach, CrewlogServer)
 
-        for name in _IGNORED:
-            self._server.feature(name)(ignore)
-
-
-_IGNORED = (
-    types.TEXT_DOCUMENT_DID_OPEN,
-    types.TEXT_DOCUMENT_DID_CHANGE,
-    types.TEXT_DOCUMENT_DID_CLOSE,
-    types.TEXT_DOCUMENT_DID_SAVE,
-    types.WORKSPACE_DID_CHANGE_CONFIGURATION,
-    types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
-    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
-)
-
-__all__ = ["LspSide", "encode_frame"]
+    def _attach(self, make: Callable[[Callable[[bytes], None], bytes], CrewlogServer]) -> None:
+        self._server = make(self._send, self._initialize)
+        while self._waiting:
+            self._waiting.popleft()(self._server)

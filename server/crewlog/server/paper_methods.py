@@ -48,22 +48,25 @@ def plan_generate_name(ws: Workspace, params: p.NoParams, call: Call) -> r.PlanN
 
 
 def history_add(ws: Workspace, params: p.HistoryAdd, call: Call) -> r.HistoryLength:
-    length = ws.history(params.cwd).add(params.text, params.pasted_contents, session_id=params.session_id or "")
-    return r.HistoryLength(length=length)
+    with ws.history(params.cwd) as history:
+        return r.HistoryLength(length=history.add(params.text, params.pasted_contents, session_id=params.session_id or ""))
 
 
 def history_get(ws: Workspace, params: p.HistoryGet, call: Call) -> Raw | None:
-    line = ws.history(params.cwd).get(params.index)
+    with ws.history(params.cwd) as history:
+        line = history.get(params.index)
     return None if line is None else Raw(line.raw)
 
 
 def history_list(ws: Workspace, params: p.HistoryListParams, call: Call) -> r.HistoryListResult:
-    lines, total = ws.history(params.cwd).list(params.offset, params.limit, params.query)
+    with ws.history(params.cwd) as history:
+        lines, total = history.list(params.offset, params.limit, params.query)
     return r.HistoryListResult(items=[Raw(line.raw) for line in lines], total=total)
 
 
 def history_navigate(ws: Workspace, params: p.HistoryNavigate, call: Call) -> r.HistoryPlace | None:
-    found = ws.history(params.cwd).navigate(params.direction, params.index, params.prefix)
+    with ws.history(params.cwd) as history:
+        found = history.navigate(params.direction, params.index, params.prefix)
     return None if found is None else r.HistoryPlace(index=found[0], item=Raw(found[1].raw))
 
 

@@ -134,6 +134,7 @@ class Output:
         self._rest: memoryview = memoryview(b"")
         self._waiting = False
         self._over = False
+        self._empty = asyncio.Event()
         self._thread: _WritingThread | None = None
         self.size = 0
         """Bytes that are still to be taken."""
@@ -167,6 +168,14 @@ class Output:
         except OSError:
             self._break()
 
+    async def drained(self, seconds: float) -> None:
+        """Waits until all is taken, or the client is gone, at most `seconds`."""
+        self._empty.clear()
+        self.flush()
+        if self.size:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), seconds)
+
     def close(self) -> None:
         """Forgets what is still to be taken."""
         if self._waiting and self._thread is None and not self._over:
@@ -175,6 +184,7 @@ class Output:
         self._pending.clear()
         self._rest = memoryview(b"")
         self.size = 0
+        self._empty.set()
 
     def _next_batch(self) -> bytes:
         first = self._pending.popleft()
@@ -194,7 +204,11 @@ class Output:
         self._loop.remove_writer(self._sink)
         self._waiting = False
         self.flush()
+        self._check_drained()
+
+    def _check_drained(self) -> None:
         if not self._waiting and not self._over:
+            self._empty.set()
             self._drained()
 
     def _hand_to_thread(self, thread: _WritingThread) -> None:
@@ -209,8 +223,7 @@ class Output:
             return
         self.size -= size
         self.flush()
-        if not self._waiting and not self._over:
-            self._drained()
+        self._check_drained()
 
     def _break(self) -> None:
         self.close()

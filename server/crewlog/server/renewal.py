@@ -2,71 +2,106 @@
 
 from __future__ import annotations
 
-import asyncio
+import heapq
+import itertools
+import logging
+import threading
+import time
 from collections.abc import Callable
 
-from crewlog.server.call import ClaimEvent
+from crewlog.server.call import ClaimEvent, TaskKey
+from crewlog.server.workers import Workers
 from crewlog.storage.errors import LeaseLost, StorageError, TaskNotFound
 from crewlog.storage.records import Claim
 
-Key = tuple[str, str]
+THREADS = 16
+"""A list whose lock is stuck must not cost the client its tasks in the others."""
+_SHARE = 3
+"""A lease is renewed when a third of it is over: two tries may fail."""
+
+logger = logging.getLogger(__name__)
 
 
 class Renewal:
-    """The claims with a lease that this client holds. Used on the loop's thread only.
+    """The claims with a lease that this client took. A claim that was lost stays known, so that later writes under it are refused.
 
-    `renew` renews one (list, task, claim) in a thread and calls back with the error, if any. A claim that was lost stays known, so that
-    the client's later writes under it are refused, but is not renewed any more.
+    `renew` renews one, in any thread; raises `LeaseLost`, `TaskNotFound`, or another `StorageError`, after which it is tried again.
+    The time is kept by a thread of its own: whatever the event loop does, no lease is forgotten.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, renew: Callable[[Key, Claim, Callable[[BaseException | None], None]], None]
-    ) -> None:
-        self._loop = loop
+    def __init__(self, renew: Callable[[TaskKey, Claim], object]) -> None:
         self._renew = renew
-        self.held: dict[Key, Claim] = {}
-        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._workers = Workers("renew", THREADS)
+        self._condition = threading.Condition()
+        self._due: list[tuple[float, int, TaskKey, Claim]] = []
+        self._numbers = itertools.count()
+        self._leases: dict[TaskKey, int] = {}
+        self._thread: threading.Thread | None = None
         self._ended = False
+        self.held: dict[TaskKey, Claim] = {}
 
     @property
     def count(self) -> int:
         """Leases that are being renewed."""
-        return len(self._timers)
+        return len(self._leases)
 
     def note(self, event: ClaimEvent) -> None:
-        """The client took or gave back a task."""
-        key = (event.list_id, event.task_id)
-        self._stop(key)
-        if event.claim is None:
-            self.held.pop(key, None)
-            return
-        self.held[key] = event.claim
-        if event.auto_renew:
-            self._schedule(key, event.claim, event.lease_ms)
+        """The client took, renewed or gave back a task."""
+        with self._condition:
+            if event.claim is None:
+                self.held.pop(event.key, None)
+                self._leases.pop(event.key, None)
+                return
+            if event.again and event.key not in self.held:
+                return
+            renews = event.renew_ms and (not event.again or event.key in self._leases)
+            self.held[event.key] = event.claim
+            self._leases.pop(event.key, None)
+            if renews and not self._ended:
+                self._leases[event.key] = event.renew_ms
+                self._schedule(event.key, event.claim, event.renew_ms / 1000 / _SHARE)
 
     def end(self) -> None:
         """No lease is renewed from now on."""
-        self._ended = True
-        for key in list(self._timers):
-            self._stop(key)
+        with self._condition:
+            self._ended = True
+            self._leases.clear()
+            self._condition.notify()
 
-    def _schedule(self, key: Key, claim: Claim, lease_ms: int) -> None:
-        if not self._ended:
-            self._timers[key] = self._loop.call_later(lease_ms / 3000, self._due, key, claim, lease_ms)
+    def _schedule(self, key: TaskKey, claim: Claim, seconds: float) -> None:
+        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), key, claim))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep_time, name="crewlog-leases", daemon=True)
+            self._thread.start()
+        self._condition.notify()
 
-    def _due(self, key: Key, claim: Claim, lease_ms: int) -> None:
-        self._renew(key, claim, lambda error: self._renewed(key, claim, lease_ms, error))
+    def _keep_time(self) -> None:
+        with self._condition:
+            while not self._ended:
+                left = self._due[0][0] - time.monotonic() if self._due else None
+                if left is None or left > 0:
+                    self._condition.wait(left)
+                    continue
+                _, _, key, claim = heapq.heappop(self._due)
+                if self._is_held(key, claim):
+                    self._workers.submit(lambda key=key, claim=claim: self._renew_one(key, claim))  # type: ignore[misc]
 
-    def _renewed(self, key: Key, claim: Claim, lease_ms: int, error: BaseException | None) -> None:
-        if self.held.get(key) is not claim or key not in self._timers:
-            return  # given back, or taken anew, meanwhile
-        if isinstance(error, (LeaseLost, TaskNotFound)):
-            self._stop(key)
+    def _is_held(self, key: TaskKey, claim: Claim) -> bool:
+        """Whether it was neither given back nor taken anew since it was scheduled."""
+        return key in self._leases and self.held.get(key) is claim
+
+    def _renew_one(self, key: TaskKey, claim: Claim) -> None:
+        share = _SHARE
+        try:
+            self._renew(key, claim)
+        except (LeaseLost, TaskNotFound):
+            with self._condition:
+                if self._is_held(key, claim):
+                    del self._leases[key]
             return
-        # A full disk or a busy lock may pass before the lease lapses: try again sooner.
-        self._schedule(key, claim, lease_ms if error is None or not isinstance(error, StorageError) else max(lease_ms // 4, 1))
-
-    def _stop(self, key: Key) -> None:
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
+        except StorageError as error:  # a full disk or a busy lock may pass before the lease lapses
+            logger.warning("the lease of task %s in list %s was not renewed, trying again: %s", key[1], key[0], error)
+            share = _SHARE * 4
+        with self._condition:
+            if self._is_held(key, claim) and not self._ended:
+                self._schedule(key, claim, self._leases[key] / 1000 / share)

@@ -1,4 +1,4 @@
-"""Running a connection on this process's standard input and output."""
+"""The process: a connection on standard input and output, for as long as its client is there."""
 
 from __future__ import annotations
 
@@ -7,150 +7,86 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 
-from crewlog.server.connection import Connection, Options
+from crewlog.server.connection import Connection
+from crewlog.server.lifecycle import Options
+from crewlog.server.parent import ParentWatch
+from crewlog.server.pipes import Input
+from crewlog.server.stdio import Streams
 
-READ_SIZE = 256 << 10
+SWITCH_INTERVAL = 0.000_2
+"""Seconds after which a thread that reads a long file lets a small request go ahead (Python's default is 0.005)."""
+MOST_DESCRIPTORS = 4096
 
-
-def serve(options: Options) -> int:
-    """Serves the client on stdin and stdout until it is done; the exit code."""
-    incoming, outgoing = claim_stdio()
-    sys.setswitchinterval(0.001)  # small requests must not wait 5 ms for a thread that reads a long file
-    return asyncio.run(_run(incoming, outgoing, options))
-
-
-def claim_stdio() -> tuple[int, int]:
-    """Descriptors for frames in and out. Whatever else writes to standard output, in Python, in C or in a child, goes to standard error."""
-    incoming, outgoing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:
-        os.dup2(nothing, 1)  # there is no standard error
-    os.close(nothing)
-    sys.stdout = sys.stderr
-    return incoming, outgoing
+logger = logging.getLogger(__name__)
 
 
-async def _run(incoming: int, outgoing: int, options: Options) -> int:
-    loop = asyncio.get_running_loop()
-    finished: asyncio.Future[int] = loop.create_future()
-
-    def end(code: int) -> None:
-        if not finished.done():
-            finished.set_result(code)
-
-    connection = Connection(loop, outgoing, options, end)
-    source = _Source(loop, incoming, connection, end)
-    connection.on_process_id = lambda pid: _watch_process(loop, pid, lambda: end(1))
-    connection.on_full = source.pause
-    connection.on_low = source.resume
-    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
-        if hasattr(signal, name) and sys.platform != "win32":
-            loop.add_signal_handler(getattr(signal, name), end, 0 if name == "SIGTERM" else 1)
-    source.start()
-    code = await finished
-    source.stop()
-    await connection.end()
+def serve(streams: Streams, options: Options) -> int:
+    """Serves the client until it is done; the exit code: 0 after shutdown or a signal, else 1."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    _allow_more_descriptors()
+    code = asyncio.run(_run(streams, options))
     logging.shutdown()
+    sys.stderr.flush()
+    os._exit(code)  # a thread that waits for a lock somebody holds is no reason to stay
+
+
+async def _run(streams: Streams, options: Options) -> int:
+    loop = asyncio.get_running_loop()
+    finished: asyncio.Future[tuple[int, bool]] = loop.create_future()
+    parent: list[ParentWatch] = []
+
+    def end(code: int, *, client_is_there: bool = True) -> None:
+        if not finished.done():
+            finished.set_result((code, client_is_there))
+
+    def gone() -> None:
+        end(1, client_is_there=False)
+
+    def ended() -> None:
+        end(0 if connection.is_shut_down() else 1)
+
+    connection = Connection(
+        streams.sink,
+        options,
+        over=end,
+        served_process=lambda pid: parent.append(ParentWatch(pid, gone)),
+        full=lambda: source.pause(),
+        room=lambda: source.resume(),
+    )
+    source = Input(streams.source, connection.feed, ended)
+    _heed_signals(loop, streams, lambda: end(0))
+    source.resume()
+    code, client_is_there = await finished
+    source.close()
+    for watch in parent:
+        watch.close()
+    await connection.end(client_is_there=client_is_there)
     return code
 
 
-class _Source:
-    """Reads the client's bytes: by the loop where the system can tell when there are some, else in a thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int, connection: Connection, end: Callable[[int], None]) -> None:
-        self._loop = loop
-        self._descriptor = descriptor
-        self._connection = connection
-        self._end = end
-        self._reading = False
-        self._threaded = False
-        self._may_read = threading.Event()
-
-    def start(self) -> None:
-        try:
-            self._loop.add_reader(self._descriptor, self._read)
-            self._reading = True
-        except (OSError, NotImplementedError):
-            self._threaded = True
-            self._may_read.set()
-            threading.Thread(target=self._read_in_thread, name="crewlog-stdin", daemon=True).start()
-
-    def pause(self) -> None:
-        """The client does not read what it asked for: nothing more is taken from it until it does."""
-        self._may_read.clear()
-        if self._reading:
-            self._loop.remove_reader(self._descriptor)
-            self._reading = False
-
-    def resume(self) -> None:
-        self._may_read.set()
-        if not self._reading and not self._threaded:
-            self._loop.add_reader(self._descriptor, self._read)
-            self._reading = True
-
-    def stop(self) -> None:
-        self.pause()
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._descriptor, READ_SIZE)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if data:
-            self._connection.feed(data)
-        else:
-            self.pause()
-            self._end(1)
-
-    def _read_in_thread(self) -> None:
-        while True:
-            self._may_read.wait()
-            try:
-                data = os.read(self._descriptor, READ_SIZE)
-            except OSError:
-                data = b""
-            try:
-                if not data:
-                    self._loop.call_soon_threadsafe(self._end, 1)
-                    return
-                self._loop.call_soon_threadsafe(self._connection.feed, data)
-            except RuntimeError:
-                return  # the loop has ended
+def _heed_signals(loop: asyncio.AbstractEventLoop, streams: Streams, end: Callable[[], None]) -> None:
+    """SIGTERM and SIGHUP end the server cleanly. SIGINT goes to a whole group of processes and is meant for the client, with which we
+    end anyway; only somebody who types to us directly means us by it."""
+    if sys.platform == "win32":
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end)
+    loop.add_signal_handler(signal.SIGINT, end if os.isatty(streams.source) else _ignore)
 
 
-def _watch_process(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], None]) -> None:
-    """Calls `gone` when the process ends, even though its end of our stdin is still open somewhere."""
+def _ignore() -> None:
+    logger.debug("an interrupt was left to the client")
+
+
+def _allow_more_descriptors() -> None:
+    """As many as the system allows, up to a bound: some systems give 256 to begin with."""
     try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        gone()
-        return
-    except (AttributeError, OSError):
-        _poll_process(loop, pid, gone)
-        return
-
-    def ended() -> None:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-        gone()
-
-    loop.add_reader(descriptor, ended)
-
-
-def _poll_process(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], None]) -> None:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        gone()
-        return
-    except OSError:
-        pass  # it is there, and somebody else's
-    loop.call_later(1, _poll_process, loop, pid, gone)
+        import resource
+    except ImportError:
+        return  # Windows
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(MOST_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -13,19 +13,23 @@ from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.protocol.errors import InvalidParams
 from crewlog.server.call import Call
+from crewlog.server.lifecycle import check_folder
 from crewlog.server.workspace import Workspace
 from crewlog.storage import sessions as storage
 from crewlog.storage import stats as storage_stats
-from crewlog.storage import times
+from crewlog.storage import stopping, times
 from crewlog.storage.entries import NewEntry
 from crewlog.storage.export import export
+from crewlog.storage.locks import require_waiting
 from crewlog.storage.manager import newest_first
 from crewlog.storage.records import Entry, SessionInfo
 from crewlog.storage.search import search
 from crewlog.storage.stats import gather_stats
 from crewlog.storage.views import branches, entry_page
 
-PAGE = 200
+DEFAULT_HITS = 50
+SMALL_SESSION = 2000
+"""Entries up to which a walk over a session's tree takes about a millisecond."""
 
 
 def info_record(info: SessionInfo) -> records.SessionInfo:
@@ -49,17 +53,20 @@ def create(ws: Workspace, params: p.SessionCreate, call: Call) -> r.SessionAndLe
     cwd = ws.folder_of(params.cwd)
     made = ws.manager(ws.home.sessions(cwd)).create(cwd, name=params.name)
     made.close()
-    store = ws.session_at(made.path)
-    call.session_changed(store.path, "created", 0)
-    return r.SessionAndLeaf(session=_summary(ws, store), leaf_id=store.leaf_id)
+    return _made(ws, made.path, call)
+
+
+def _made(ws: Workspace, path: str, call: Call) -> r.SessionAndLeaf:
+    call.session_changed(path)
+    with ws.session_at(path) as store:
+        return r.SessionAndLeaf(session=_summary(ws, store), leaf_id=store.leaf_id)
 
 
 def list_sessions(ws: Workspace, params: p.SessionListParams, call: Call) -> r.SessionListResult:
     found: list[SessionInfo] = []
     skipped: list[records.Skipped] = []
     for manager in ws.managers(params.cwd, all_projects=params.all_projects):
-        if call.cancelled:
-            break
+        stopping.check()
         listed = manager.list()
         found += listed.sessions
         skipped += [records.Skipped(path=item.path, reason=item.reason) for item in listed.skipped]
@@ -96,38 +103,37 @@ def most_recent(ws: Workspace, params: p.OfProject, call: Call) -> r.OneSession 
 def open_session(ws: Workspace, params: p.SessionOpen, call: Call) -> r.SessionOpenResult:
     if (params.session_id is None) == (params.path is None):
         raise InvalidParams("$.sessionId", "give either sessionId or path")
-    store = ws.session(params.session_id) if params.session_id is not None else ws.session_at(params.path or "")
-    store.refresh()
-    header = store.header
-    recovered = store.recovered
-    return r.SessionOpenResult(
-        header=records.HeaderRecord(
-            version=header.version, session_id=header.session_id, name=header.name, cwd=header.cwd, created=header.created
-        ),
-        session=_summary(ws, store),
-        leaf_id=store.leaf_id,
-        recovered=None if recovered is None else records.Recovered(line=recovered.line, size=recovered.size),
-    )
+    path = check_folder(params.path, "$.path") if params.path is not None else ""
+    with ws.session(params.session_id) if params.session_id is not None else ws.session_at(path) as store:
+        store.refresh()
+        header, recovered = store.header, store.recovered
+        return r.SessionOpenResult(
+            header=records.HeaderRecord(
+                version=header.version, session_id=header.session_id, name=header.name, cwd=header.cwd, created=header.created
+            ),
+            session=_summary(ws, store),
+            leaf_id=store.leaf_id,
+            recovered=None if recovered is None else records.Recovered(line=recovered.line, size=recovered.size),
+        )
 
 
 def append(ws: Workspace, params: p.SessionAppend, call: Call) -> r.AppendResult:
-    store = ws.session(params.session_id)
     entries = [NewEntry(entry.kind, entry.data) for entry in params.entries]
-    done = store.append(entries, expected_leaf_id=params.expected_leaf_id)
-    return _appended(store, done, call)
+    with ws.session(params.session_id) as store:
+        return _appended(store, store.append(entries, expected_leaf_id=params.expected_leaf_id), call)
 
 
 def _appended(store: storage.SessionStore, done: list[Entry], call: Call) -> r.AppendResult:
     if done:
-        call.session_changed(store.path, "appended", len(done))
+        call.session_changed(store.path)
     leaf = done[-1].id if done else store.leaf_id
     refs = [records.EntryRef(id=entry.id, parent_id=entry.parent_id, timestamp=entry.timestamp) for entry in done]
     return r.AppendResult(entries=refs, leaf_id=leaf)
 
 
 def snapshot(ws: Workspace, params: p.SessionSnapshot, call: Call) -> r.SnapshotResult:
-    found = ws.session(params.session_id).snapshot(params.at_entry_id)
-    ws.bound_caches()
+    with ws.session(params.session_id) as store:
+        found = store.snapshot(params.at_entry_id)
     return r.SnapshotResult(
         messages=found.messages,
         provider=found.provider,
@@ -143,15 +149,17 @@ def snapshot(ws: Workspace, params: p.SessionSnapshot, call: Call) -> r.Snapshot
 
 
 def entries(ws: Workspace, params: p.SessionEntries, call: Call) -> r.EntriesResult:
-    page = entry_page(
-        ws.session(params.session_id),
-        after=params.after,
-        before=params.before,
-        limit=params.limit,
-        max_bytes=params.max_bytes,
-        kinds=params.kinds,
-        leaf_id=params.leaf_id,
-    )
+    with ws.session(params.session_id) as store:
+        _require_small(store)
+        page = entry_page(
+            store,
+            after=params.after,
+            before=params.before,
+            limit=params.limit,
+            max_bytes=params.max_bytes,
+            kinds=params.kinds,
+            leaf_id=params.leaf_id,
+        )
     return r.EntriesResult(
         entries=[msgspec.Raw(line) for line in page.entries],
         has_more=page.has_more,
@@ -161,6 +169,12 @@ def entries(ws: Workspace, params: p.SessionEntries, call: Call) -> r.EntriesRes
     )
 
 
+def _require_small(store: storage.SessionStore) -> None:
+    """A walk over the tree of a long session does not belong on the event loop."""
+    if store.entry_count > SMALL_SESSION:
+        require_waiting()
+
+
 def _break(broken: storage.Break | None) -> records.Break | None:
     if broken is None:
         return None
@@ -168,27 +182,28 @@ def _break(broken: storage.Break | None) -> records.Break | None:
 
 
 def set_name(ws: Workspace, params: p.SessionSetName, call: Call) -> r.AppendResult:
-    store = ws.session(params.session_id)
-    return _appended(store, [store.set_name(params.name, expected_leaf_id=params.expected_leaf_id)], call)
+    with ws.session(params.session_id) as store:
+        return _appended(store, [store.set_name(params.name, expected_leaf_id=params.expected_leaf_id)], call)
 
 
 def rewind(ws: Workspace, params: p.SessionRewind, call: Call) -> r.AppendResult:
-    store = ws.session(params.session_id)
-    return _appended(store, [store.rewind(params.entry_id, expected_leaf_id=params.expected_leaf_id)], call)
+    with ws.session(params.session_id) as store:
+        return _appended(store, [store.rewind(params.entry_id, expected_leaf_id=params.expected_leaf_id)], call)
 
 
 def fork(ws: Workspace, params: p.SessionFork, call: Call) -> r.SessionAndLeaf:
-    source = ws.session(params.session_id)
-    cwd = source.header.cwd if params.cwd is None else ws.folder_of(params.cwd)
-    folder = os.path.dirname(source.path) if params.cwd is None else ws.home.sessions(cwd)
-    made = ws.manager(folder).fork(source, cwd, params.entry_id)
-    made.close()
-    store = ws.session_at(made.path)
-    call.session_changed(store.path, "created", store.entry_count - 1)
-    return r.SessionAndLeaf(session=_summary(ws, store), leaf_id=store.leaf_id)
+    with ws.session(params.session_id) as source:
+        cwd = source.header.cwd if params.cwd is None else ws.folder_of(params.cwd)
+        folder = os.path.dirname(source.path) if params.cwd is None else ws.home.sessions(cwd)
+        made = ws.manager(folder).fork(source, cwd, params.entry_id)
+        made.close()
+    return _made(ws, made.path, call)
 
 
 def list_branches(ws: Workspace, params: p.OfSession, call: Call) -> r.BranchesResult:
+    with ws.session(params.session_id) as store:
+        _require_small(store)
+        found = branches(store)
     return r.BranchesResult(
         branches=[
             records.Branch(
@@ -199,7 +214,7 @@ def list_branches(ws: Workspace, params: p.OfSession, call: Call) -> r.BranchesR
                 current=branch.current,
                 broken=_break(branch.broken),
             )
-            for branch in branches(ws.session(params.session_id))
+            for branch in found
         ]
     )
 
@@ -208,22 +223,23 @@ def delete(ws: Workspace, params: p.OfSession, call: Call) -> r.Deleted:
     path = ws.session_path(params.session_id)
     ws.trash.delete(params.session_id, path)
     ws.forget_session(params.session_id, path)
-    ws.tasks.forget(params.session_id)
-    ws.rosters.forget(params.session_id)
-    ws.transcripts.forget(params.session_id)
-    call.session_changed(path, "deleted", 0)
+    call.session_changed(path)
+    call.list_changed(params.session_id)
+    call.roster_changed(params.session_id)
     return r.Deleted(deleted=True)
 
 
 def restore(ws: Workspace, params: p.OfSession, call: Call) -> r.OneSession:
     path = ws.trash.restore(params.session_id)
-    call.session_changed(path, "created", 0)
-    return r.OneSession(session=_summary(ws, ws.session_at(path)))
+    call.list_changed(params.session_id)
+    call.roster_changed(params.session_id)
+    return r.OneSession(session=_made(ws, path, call).session)
 
 
 def search_sessions(ws: Workspace, params: p.SessionSearch, call: Call) -> r.SearchResult:
     sessions = [info for manager in ws.managers(params.cwd, all_projects=params.all_projects) for info in manager.list().sessions]
-    hits = search(sessions, params.query, params.limit or 50, keep_going=lambda: not call.cancelled)
+    hits = search(sessions, params.query, params.limit or DEFAULT_HITS, keep_going=stopping.keep_going)
+    stopping.check()
     return r.SearchResult(
         hits=[
             records.SearchHit(
@@ -240,7 +256,8 @@ def search_sessions(ws: Workspace, params: p.SessionSearch, call: Call) -> r.Sea
 
 
 def export_session(ws: Workspace, params: p.SessionExport, call: Call) -> r.ExportResult:
-    return r.ExportResult(text=export(ws.session(params.session_id), params.format))
+    with ws.session(params.session_id) as store:
+        return r.ExportResult(text=export(store, params.format))
 
 
 def stats(ws: Workspace, params: p.SessionStats, call: Call) -> r.StatsResult:
@@ -254,7 +271,8 @@ def stats(ws: Workspace, params: p.SessionStats, call: Call) -> r.StatsResult:
         sessions = [ws.manager(os.path.dirname(path)).info(path)]
     else:
         sessions = [info for m in ws.managers(params.cwd, all_projects=params.all_projects) for info in m.list().sessions]
-    found = gather_stats(sessions, since=since, keep_going=lambda: not call.cancelled)
+    found = gather_stats(sessions, since=since, keep_going=stopping.keep_going)
+    stopping.check()
     return r.StatsResult(
         total=_usage(found.total),
         by_model={name: _usage(usage) for name, usage in found.by_model.items()},

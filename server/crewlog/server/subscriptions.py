@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from crewlog.protocol.params import Subscribe
@@ -12,7 +10,7 @@ TOPICS = frozenset({"session", "task", "roster", "plan"})
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """`list_ids` and `session_ids` None: those of the client's own project."""
+    """`list_ids` and `session_ids` None: those of the client's own project (a list that is no session's is of every project)."""
 
     topics: frozenset[str]
     list_ids: frozenset[str] | None
@@ -21,15 +19,13 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 def subscription_of(params: Subscribe) -> Subscription:
-    """Naming lists or sessions narrows the subscription to them; topics not named are all of them."""
-    topics = frozenset(params.topics) if params.topics is not None else TOPICS
-    lists = None if params.list_ids is None else frozenset(params.list_ids)
-    sessions = None if params.session_ids is None else frozenset(params.session_ids)
-    if lists is not None and sessions is None and params.topics is None:
-        topics = topics - {"session", "plan"}
-    if sessions is not None and lists is None and params.topics is None:
-        topics = topics - {"task", "roster", "plan"}
-    return Subscription(topics, lists, sessions, params.all_projects)
+    """Topics that are not named are all of them; naming lists narrows tasks and rosters to them, naming sessions the sessions."""
+    return Subscription(
+        frozenset(params.topics) if params.topics is not None else TOPICS,
+        None if params.list_ids is None else frozenset(params.list_ids),
+        None if params.session_ids is None else frozenset(params.session_ids),
+        params.all_projects,
+    )
 
 
 OWN_PROJECT = Subscription(TOPICS, None, None, False)
@@ -62,12 +58,16 @@ class Subscriptions:
     def wants(self, topic: str) -> bool:
         return any(topic in subscription.topics for subscription in self._by_id.values())
 
-    def wants_list(self, topic: str, list_id: str, own_lists: Iterable[str]) -> bool:
-        """`topic`: task or roster; `own_lists`: the lists of the client's project."""
+    def wants_list(self, topic: str, list_id: str, *, own: bool) -> bool:
+        """`topic`: task or roster; `own`: it is of the client's project, or of none."""
         return any(
-            topic in s.topics and (s.all_projects or (list_id in s.list_ids if s.list_ids is not None else list_id in own_lists))
+            topic in s.topics and (s.all_projects or (list_id in s.list_ids if s.list_ids is not None else own))
             for s in self._by_id.values()
         )
+
+    def wants_any_own_list(self) -> bool:
+        """Whether some subscription asks for lists without naming them."""
+        return any(s.topics & {"task", "roster"} and (s.list_ids is None or s.all_projects) for s in self._by_id.values())
 
     def wants_session(self, session_id: str, *, own: bool) -> bool:
         """`own`: it is of the client's project."""
@@ -75,6 +75,10 @@ class Subscriptions:
             "session" in s.topics and (s.all_projects or (session_id in s.session_ids if s.session_ids is not None else own))
             for s in self._by_id.values()
         )
+
+    def wants_own_sessions(self) -> bool:
+        """Whether some subscription asks for the sessions of the client's own project as such."""
+        return any("session" in s.topics and s.session_ids is None for s in self._by_id.values())
 
     def named_lists(self) -> set[str]:
         return {list_id for s in self._by_id.values() for list_id in s.list_ids or ()}

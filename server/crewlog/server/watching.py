@@ -1,8 +1,9 @@
 """Being told by the system where something changed: which folder, which name. What changed is found out by looking.
 
-On Linux the folders are given to watchdog's shared inotify reader: one instance and one thread, however many folders, and only the events
-of changes (its observers ask for opens and closes too, which our own reading makes). Elsewhere watchdog's observer does it. Where the
-system has no more watches, or the folder is on a network file system, the folders are looked at twice a second.
+On Linux the folders are given to watchdog's inotify reader directly: one instance and one thread, however many folders, and only the
+events of changes (its observers make a thread for each folder, and ask for opens and closes too, which our own reading makes). Elsewhere
+watchdog's observer does it. Where the system has no more watches, or the folder is on a network file system, the folders are looked at
+twice a second.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
 Told = Callable[[str, "str | None"], None]
-"""(folder, name); name None: anything in it, or the folder itself. Called in a thread of the watcher's."""
+"""(folder, name). name None: the folder itself went away or moved, and is no longer watched. Called in a thread of the watcher's."""
 
 POLL_SECONDS = 0.5
 _NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs", "lustre", "vboxsf"}
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs", "lustre", "vboxsf", "prl_fs"}
 )
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Unwatchable(Exception):
@@ -30,7 +32,7 @@ class Unwatchable(Exception):
 
 
 class Watcher(Protocol):
-    """Watches folders, not what is in folders in them. Thread-safe."""
+    """Watches folders, not what is in folders in them. Thread-safe. `reason`: why it is not the system's own."""
 
     kind: str
     reason: str
@@ -44,21 +46,21 @@ class Watcher(Protocol):
 
 
 class InotifyWatcher:
-    """On Linux."""
+    """On Linux. `overflowed` is called when the kernel dropped events."""
 
     kind = "inotify"
     reason = ""
 
     def __init__(self, told: Told, overflowed: Callable[[], None]) -> None:
-        from watchdog.observers.inotify_c import InotifyConstants, InotifyFD
+        from watchdog.observers.inotify_c import InotifyConstants as Flags
+        from watchdog.observers.inotify_c import InotifyFD
 
-        c = InotifyConstants
-        self._mask = (
-            c.IN_MODIFY | c.IN_CREATE | c.IN_DELETE | c.IN_MOVED_FROM | c.IN_MOVED_TO | c.IN_DELETE_SELF | c.IN_MOVE_SELF | c.IN_ONLYDIR
-        )
+        self._moved = Flags.IN_MOVE_SELF
+        changes = Flags.IN_MODIFY | Flags.IN_CREATE | Flags.IN_DELETE | Flags.IN_MOVED_FROM | Flags.IN_MOVED_TO
+        self._mask = changes | Flags.IN_MOVE_SELF | Flags.IN_ONLYDIR
         self._told = told
         self._overflowed = overflowed
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
         self._folders: dict[int, str] = {}
         self._descriptors: dict[str, int] = {}
         try:
@@ -73,7 +75,7 @@ class InotifyWatcher:
             if folder in self._descriptors:
                 return True
             try:
-                descriptor = self._inotify.add_callback(os.fsencode(folder), self._mask, self, id(self))  # type: ignore[arg-type]
+                descriptor = self._inotify.add_callback(os.fsencode(folder), self._mask, self, id(self))  # type: ignore[arg-type]  # NewTypes of int
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ENOTDIR):
                     return False
@@ -87,25 +89,27 @@ class InotifyWatcher:
             descriptor = self._descriptors.pop(folder, None)
             if descriptor is not None:
                 self._folders.pop(descriptor, None)
-                self._inotify.remove_callbacks([(descriptor, id(self))])  # type: ignore[list-item]
+                self._inotify.remove_callbacks([(descriptor, id(self))])  # type: ignore[list-item]  # NewTypes of int
 
     def close(self) -> None:
         self._inotify.stop()
 
-    def on_event(self, event: object) -> None:
+    def on_event(self, event: _InotifyEvent) -> None:
         """Called by watchdog."""
-        folder = self._folders.get(event.wd)  # type: ignore[attr-defined]
-        if folder is None:
-            return
-        name = os.fsdecode(event.name) if event.name else None  # type: ignore[attr-defined]
-        self._told(folder, name)
+        with self._mutex:
+            folder = self._folders.get(event.wd)
+            moved = bool(event.mask & self._moved)
+            if folder is not None and moved:
+                self.unwatch(folder)  # the watch would follow a folder that was renamed, and not see what takes its place
+        if folder is not None and (moved or event.name):
+            self._told(folder, None if moved else os.fsdecode(event.name))
 
     def on_watch_deleted(self, wd: int) -> None:
-        """Called by watchdog when the folder is gone."""
+        """Called by watchdog when the kernel ended a watch: the folder was removed, or its file system unmounted."""
         with self._mutex:
             folder = self._folders.pop(wd, None)
-            if folder is not None:
-                self._descriptors.pop(folder, None)
+            if folder is not None and self._descriptors.get(folder) == wd:
+                del self._descriptors[folder]
         if folder is not None:
             self._told(folder, None)
 
@@ -114,18 +118,26 @@ class InotifyWatcher:
         self._overflowed()
 
 
+class _InotifyEvent(Protocol):
+    """What is used of watchdog's event."""
+
+    wd: int
+    mask: int
+    name: bytes
+
+
 class ObserverWatcher:
     """Where there is no inotify: FSEvents, kqueue, Windows."""
 
     reason = ""
 
-    def __init__(self, told: Told, overflowed: Callable[[], None]) -> None:
+    def __init__(self, told: Told) -> None:
         from watchdog.events import FileSystemEvent, FileSystemEventHandler
         from watchdog.observers import Observer
 
         class Handler(FileSystemEventHandler):
             def on_any_event(self, event: FileSystemEvent) -> None:
-                if event.event_type in ("opened", "closed_no_write"):
+                if event.event_type in ("opened", "closed", "closed_no_write"):
                     return
                 for path in (event.src_path, event.dest_path):
                     if path:
@@ -153,10 +165,13 @@ class ObserverWatcher:
     def unwatch(self, folder: str) -> None:
         watch = self._watches.pop(folder, None)
         if watch is not None:
-            self._observer.unschedule(watch)  # type: ignore[arg-type]
+            self._observer.unschedule(watch)  # type: ignore[arg-type]  # an ObservedWatch, whose module is not imported here
 
     def close(self) -> None:
         self._observer.stop()
+
+
+_Stamps = dict[str, tuple[int, int, int]]
 
 
 class PollingWatcher:
@@ -168,15 +183,19 @@ class PollingWatcher:
         self.reason = reason
         self._told = told
         self._mutex = threading.Lock()
-        self._seen: dict[str, dict[str, tuple[int, int, int]] | None] = {}
+        self._seen: dict[str, _Stamps] = {}
         self._ended = threading.Event()
         threading.Thread(target=self._work, name="crewlog-poll", daemon=True).start()
 
     def watch(self, folder: str) -> bool:
         with self._mutex:
-            if folder not in self._seen:
-                self._seen[folder] = _stamps(folder)
-            return self._seen[folder] is not None
+            if folder in self._seen:
+                return True
+            stamps = _stamps(folder)
+            if stamps is None:
+                return False
+            self._seen[folder] = stamps
+            return True
 
     def unwatch(self, folder: str) -> None:
         with self._mutex:
@@ -186,25 +205,32 @@ class PollingWatcher:
         self._ended.set()
 
     def _work(self) -> None:
-        while not self._ended.wait(POLL_SECONDS):
+        pause = POLL_SECONDS
+        while not self._ended.wait(pause):
+            began = time.monotonic()
             with self._mutex:
-                folders = list(self._seen.items())
-            for folder, before in folders:
-                now = _stamps(folder)
-                with self._mutex:
-                    if folder in self._seen:
-                        self._seen[folder] = now
-                if now is None or before is None:
-                    if now is not before:
-                        self._told(folder, None)
-                    continue
-                for name in now.keys() | before.keys():
-                    if now.get(name) != before.get(name):
-                        self._told(folder, name)
+                folders = list(self._seen)
+            for folder in folders:
+                for name in self._compare(folder):
+                    self._told(folder, name)
+            pause = max(POLL_SECONDS - (time.monotonic() - began), 0.1)
+
+    def _compare(self, folder: str) -> list[str | None]:
+        """The names of what changed since the last look."""
+        now = _stamps(folder)
+        with self._mutex:
+            before = self._seen.get(folder)
+            if before is None:
+                return []
+            if now is None:
+                del self._seen[folder]
+                return [None]
+            self._seen[folder] = now
+        return [name for name in now.keys() | before.keys() if now.get(name) != before.get(name)]
 
 
-def _stamps(folder: str) -> dict[str, tuple[int, int, int]] | None:
-    found = {}
+def _stamps(folder: str) -> _Stamps | None:
+    found: _Stamps = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -219,20 +245,19 @@ def _stamps(folder: str) -> dict[str, tuple[int, int, int]] | None:
 
 
 def start_watcher(folder: str, told: Told, overflowed: Callable[[], None]) -> Watcher:
-    """The best watcher for folders under `folder`."""
-    forced = os.environ.get("CREWLOG_WATCHER", "")
+    """The best watcher for folders under `folder`. The environment variable CREWLOG_WATCHER=polling asks for looking instead."""
+    if os.environ.get("CREWLOG_WATCHER") == "polling":
+        return PollingWatcher(told, "CREWLOG_WATCHER=polling asks for it")
     kind = _file_system(folder)
-    if forced == "polling":
-        return PollingWatcher(told, "CREWLOG_WATCHER=polling")
     if kind in _NETWORK_FILE_SYSTEMS:
         return PollingWatcher(told, f"the home is on a network file system ({kind})")
     try:
         if sys.platform == "linux":
             try:
                 return InotifyWatcher(told, overflowed)
-            except (ImportError, AttributeError, TypeError) as error:
-                log.warning("watchdog's inotify reader is another than expected (%s); using its observer", error)
-        return ObserverWatcher(told, overflowed)
+            except (ImportError, AttributeError, TypeError) as error:  # its reader is no public part of watchdog
+                logger.warning("watchdog's inotify reader is another than expected (%s); using its observer", error)
+        return ObserverWatcher(told)
     except (Unwatchable, OSError) as error:
         return PollingWatcher(told, str(error))
 

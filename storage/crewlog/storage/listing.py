@@ -6,7 +6,7 @@ import msgspec
 
 from crewlog.storage import rawjson, times
 from crewlog.storage.entries import HEADER_ID, read_header
-from crewlog.storage.errors import SessionCorrupt, StorageFailed
+from crewlog.storage.errors import SessionCorrupt, StorageFailed, WouldBlock
 from crewlog.storage.log import AppendLog, Line, Look
 from crewlog.storage.records import EntryKind, Header, SessionInfo
 from crewlog.storage.snapshot import session_name
@@ -72,6 +72,8 @@ class SessionSummary:
             self._log.read_added(self._accept, self._accept_tail)
             if self._header is None:
                 raise SessionCorrupt(self.path, 0, "empty file")
+        except WouldBlock:
+            raise  # nothing was read yet
         except BaseException:
             self._log.forget()
             self._clear()

@@ -1,0 +1,147 @@
+"""What is kept open, bounded in number and in size, and never closed while somebody works with it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+S = TypeVar("S")
+
+
+class _Entry(Generic[S]):
+    __slots__ = ("dropped", "store", "users", "weight")
+
+    def __init__(self, store: S) -> None:
+        self.store = store
+        self.users = 0
+        self.weight = 0
+        self.dropped = False
+
+
+class _Use(Generic[K, S]):
+    """A context in which a store stays open."""
+
+    __slots__ = ("_cache", "_entry", "_key")
+
+    def __init__(self, cache: Cache[K, S], key: K) -> None:
+        self._cache = cache
+        self._key = key
+
+    def __enter__(self) -> S:
+        self._entry = self._cache._take(self._key)
+        return self._entry.store
+
+    def __exit__(self, *_: object) -> None:
+        self._cache._give_back(self._entry)
+
+
+class Cache(Generic[K, S]):
+    """The stores used last, at most `limit` of them. Thread-safe.
+
+    `make` opens a store, and may raise; `close` ends one. `weigh` tells the memory a store holds, in bytes; while all together hold more
+    than `max_weight`, those that were not used for the longest time are closed.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[K], S],
+        close: Callable[[S], None],
+        limit: int,
+        *,
+        weigh: Callable[[S], int] = lambda _: 0,
+        max_weight: int = 0,
+    ) -> None:
+        self._make = make
+        self._close = close
+        self._limit = limit
+        self._weigh = weigh
+        self._max_weight = max_weight
+        self._mutex = threading.Lock()
+        self._entries: OrderedDict[K, _Entry[S]] = OrderedDict()
+        self._weight = 0
+        self.kept: frozenset[K] = frozenset()
+        """Keys whose stores stay open, however long they are not used."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def use(self, key: K) -> _Use[K, S]:
+        """`with cache.use(key) as store`. Raises what `make` raises."""
+        return _Use(self, key)
+
+    def peek(self, key: K) -> S | None:
+        """The store, where it is open; not to be kept beyond a moment."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.store
+
+    def drop(self, key: K) -> None:
+        """Closes the store, once nobody uses it: the next use opens a new one."""
+        with self._mutex:
+            entry = self._entries.get(key)
+            if entry is None:
+                return
+            self._take_out(key, entry)
+            closes = not entry.users
+        if closes:
+            self._close(entry.store)
+
+    def close(self) -> None:
+        """Closes all, those in use when they are given back."""
+        for key in list(self._entries):
+            self.drop(key)
+
+    def _take(self, key: K) -> _Entry[S]:
+        with self._mutex:
+            entry = self._entries.get(key)
+            if entry is not None:
+                entry.users += 1
+                self._entries.move_to_end(key)
+                return entry
+        store = self._make(key)  # outside the mutex: it may take long
+        with self._mutex:
+            entry = self._entries.get(key)
+            spare = None if entry is None else store
+            if entry is None:
+                entry = self._entries[key] = _Entry(store)
+            entry.users += 1
+        if spare is not None:  # another thread was faster
+            self._close(spare)
+        return entry
+
+    def _give_back(self, entry: _Entry[S]) -> None:
+        closing = []
+        weight = self._weigh(entry.store)
+        with self._mutex:
+            entry.users -= 1
+            if not entry.dropped:
+                self._weight += weight - entry.weight
+                entry.weight = weight
+                closing = self._surplus()
+            elif not entry.users:
+                closing.append(entry.store)
+        for store in closing:
+            self._close(store)
+
+    def _surplus(self) -> list[S]:
+        """Takes out what is too much, the longest unused first, but never the one used last."""
+        surplus: list[S] = []
+        if not self._is_too_much():
+            return surplus
+        for key, entry in list(self._entries.items())[:-1]:
+            if not self._is_too_much():
+                break
+            if not entry.users and key not in self.kept:
+                self._take_out(key, entry)
+                surplus.append(entry.store)
+        return surplus
+
+    def _is_too_much(self) -> bool:
+        return len(self._entries) > self._limit + len(self.kept) or self._weight > self._max_weight
+
+    def _take_out(self, key: K, entry: _Entry[S]) -> None:
+        del self._entries[key]
+        entry.dropped = True
+        self._weight -= entry.weight

@@ -1,0 +1,307 @@
+"""What is told of each topic: a look at the files, compared with what was told last.
+
+`look` runs in the resource's lane, in a thread where it takes long; `tell` runs on the loop with what it found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import Raw
+
+from crewlog.protocol import records
+from crewlog.protocol import results as r
+from crewlog.server.arrangement import Arrangement, is_name, log_names
+from crewlog.server.board_methods import counts_record, task_record
+from crewlog.server.session_methods import info_record
+from crewlog.server.subscriptions import Subscriptions
+from crewlog.server.workspace import Workspace
+from crewlog.storage.errors import SessionNotFound, StorageError, StorageFailed
+from crewlog.storage.manager import SUFFIX as LOG_SUFFIX
+from crewlog.storage.plans import SUFFIX as PLAN_SUFFIX
+from crewlog.storage.records import SessionInfo, Task, TaskSnapshot
+
+Notify = Callable[[str, object], None]
+"""(method, params): sends a notification."""
+
+PATIENCE = 1.0
+"""Seconds for which a file that cannot be read is taken for half written, before what was in it is told as gone."""
+TICK_NS = 20_000_000
+"""File systems stamp times by the kernel's tick, up to 10 ms late."""
+Stamp = tuple[int, int, int]
+_BLOCK = 1 << 20
+
+
+class ListLook(msgspec.Struct):
+    """`torn`: tasks whose files are there and cannot be read. `lapse`: seconds until a lease may lapse."""
+
+    changed: list[Task]
+    removed: set[str]
+    torn: set[str]
+    counts: TaskSnapshot
+    lapse: float | None
+
+
+class _Held(msgspec.Struct):
+    """What is not told yet, since a file is half written."""
+
+    since: float
+    changed: set[str]
+    removed: set[str]
+
+
+class TaskTeller:
+    """`revisions`: the number of the last notification of each list."""
+
+    def __init__(self, workspace: Workspace, arrangement: Arrangement, notify: Notify, revisions: dict[str, int]) -> None:
+        self._workspace = workspace
+        self._arrangement = arrangement
+        self._notify = notify
+        self._revisions = revisions
+        self._held: dict[str, _Held] = {}
+        self._opened: dict[str, float] = {}
+
+    def open(self, list_id: str) -> None:
+        """Reads a list that is watched, so that of its first change only what changed is told."""
+        if self._workspace.tasks.peek(list_id) is None:
+            with contextlib.suppress(StorageError), self._workspace.tasks.use(list_id):
+                self._opened[list_id] = time.monotonic()
+
+    def look(self, list_id: str, names: set[str] | None) -> ListLook:
+        """`names`: files that others may have changed, None for any."""
+        unknown = self._workspace.tasks.peek(list_id) is None
+        with self._workspace.tasks.use(list_id) as store:
+            store.watched = self._arrangement.is_told_of(list_id)
+            store.invalidate(names)
+            changes = store.refresh()
+            late = time.monotonic() - self._opened.pop(list_id, 0.0) < PATIENCE
+            if unknown or (late and not changes.changed and not changes.removed):
+                changes.changed |= {task.id for task in store.list()}  # the change was there before the list was read
+            held = self._held.get(list_id)
+            if held is not None:
+                changes.changed |= held.changed
+                changes.removed |= held.removed
+            torn = {os.path.basename(item.path).partition(".")[0] for item in store.skipped()} if changes.removed else set()
+            present = store.peek(changes.changed | changes.removed)
+            removed = (changes.changed | changes.removed) - {task.id for task in present}
+            return ListLook(present, removed, torn & removed, store.counts(), store.next_lapse())
+
+    def tell(self, list_id: str, found: ListLook) -> bool:
+        """Whether there was anything new; False also while a file is half written, which is to be looked at again soon."""
+        if found.torn and self._is_patient(list_id, found):
+            return False
+        self._held.pop(list_id, None)
+        if not found.changed and not found.removed:
+            return False
+        if self._arrangement.wants_list("task", list_id):
+            self._revisions[list_id] = self._revisions.get(list_id, 0) + 1
+            self._notify(
+                "task/didChange",
+                r.TaskDidChange(
+                    list_id=list_id,
+                    revision=self._revisions[list_id],
+                    changed=[task_record(task) for task in found.changed],
+                    removed=sorted(found.removed),
+                    counts=counts_record(found.counts),
+                ),
+            )
+        return True
+
+    def is_held(self, list_id: str) -> bool:
+        """Whether something waits for a file to become whole."""
+        return list_id in self._held
+
+    def _is_patient(self, list_id: str, found: ListLook) -> bool:
+        held = self._held.setdefault(list_id, _Held(time.monotonic(), set(), set()))
+        held.changed |= {task.id for task in found.changed}
+        held.removed |= found.removed
+        return time.monotonic() - held.since < PATIENCE
+
+
+class RosterTeller:
+    """Tells of teams."""
+
+    def __init__(self, workspace: Workspace, arrangement: Arrangement, notify: Notify) -> None:
+        self._workspace = workspace
+        self._arrangement = arrangement
+        self._notify = notify
+        self._told: dict[str, bytes] = {}
+
+    def look(self, list_id: str) -> bytes:
+        with self._workspace.rosters.use(list_id) as store:
+            return store.snapshot().document
+
+    def tell(self, list_id: str, document: bytes) -> None:
+        if self._told.get(list_id, _NO_TEAM) == document:
+            return
+        self._told[list_id] = document
+        if self._arrangement.wants_list("roster", list_id):
+            self._notify("roster/didChange", r.RosterDidChange(list_id=list_id, roster=Raw(document)))
+
+    def take_as_told(self, list_id: str, document: bytes) -> None:
+        """The client was given it."""
+        self._told[list_id] = document
+
+
+_NO_TEAM = b'{"team":""}'
+
+
+class PlanTeller:
+    """Tells of plans."""
+
+    def __init__(self, workspace: Workspace, subscriptions: Subscriptions, notify: Notify) -> None:
+        self._workspace = workspace
+        self._subscriptions = subscriptions
+        self._notify = notify
+        self._told: dict[str, Stamp] = {}
+
+    def look(self) -> dict[str, Stamp]:
+        found: dict[str, Stamp] = {}
+        try:
+            with os.scandir(self._workspace.plans.dir) as entries:
+                for entry in entries:
+                    name = entry.name.removesuffix(PLAN_SUFFIX)
+                    if entry.name.endswith(PLAN_SUFFIX) and is_name(name):
+                        status = entry.stat()
+                        found[name] = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            return found  # no plans, or none any more
+        return found
+
+    def tell(self, now: dict[str, Stamp]) -> None:
+        before, self._told = self._told, now
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) == now.get(name) or not self._subscriptions.wants("plan"):
+                continue
+            change = "deleted" if name not in now else "changed" if name in before else "created"
+            try:
+                etag = self._workspace.plans.load(name).etag if name in now else ""
+            except StorageError:
+                continue  # another change is under way; it is told of by itself
+            self._notify("plan/didChange", r.PlanDidChange(name=name, change=change, etag=etag))
+
+    def take_as_told(self, now: dict[str, Stamp], since: int) -> None:
+        """The client knows of them, but for those that changed since (in nanoseconds since 1970)."""
+        self._told = {**{name: stamp for name, stamp in now.items() if stamp[0] < since - TICK_NS}, **self._told}
+
+
+class _Told(msgspec.Struct):
+    """What was told of a session last. `size` in bytes where only the file was seen; its `entries` are counted when it changes."""
+
+    id: str
+    size: int
+    entries: int = -1
+    epoch: int = -1
+    updated: str = ""
+
+
+class SessionLook(msgspec.Struct):
+    """`before`: entries that were there when the file had the size that was told."""
+
+    info: SessionInfo
+    leaf_id: str
+    entries: int
+    epoch: int
+    before: int
+
+
+class SessionTeller:
+    """Tells of session logs, by their paths."""
+
+    def __init__(self, workspace: Workspace, subscriptions: Subscriptions, notify: Notify) -> None:
+        self._workspace = workspace
+        self._subscriptions = subscriptions
+        self._notify = notify
+        self._told: dict[str, _Told] = {}
+
+    def known_in(self, folder: str) -> list[str]:
+        """The logs in a folder that the client knows of."""
+        return [path for path in self._told if os.path.dirname(path) == folder]
+
+    def look_at_folders(self, folders: Iterable[str], since: int) -> tuple[dict[str, _Told], list[str]]:
+        """What is in the folders of projects, by names and sizes alone, as there may be thousands; and what changed `since`."""
+        found: dict[str, _Told] = {}
+        news = []
+        for folder in folders:
+            for name in log_names(folder):
+                path = os.path.join(folder, name)
+                try:
+                    status = os.stat(path)
+                except OSError:
+                    continue  # it went away meanwhile
+                if status.st_mtime_ns >= since - TICK_NS:
+                    news.append(path)
+                else:
+                    found[path] = _Told(session_id_of(path), status.st_size)
+        return found, news
+
+    def take_as_told(self, found: dict[str, _Told]) -> None:
+        self._told = {**found, **self._told}
+
+    def look(self, path: str) -> SessionLook | None:
+        """None where it is gone."""
+        try:
+            summary = self._workspace.manager(os.path.dirname(path)).summary(path)
+        except SessionNotFound:
+            return None
+        except StorageFailed as error:
+            if error.errno_name == "ENOENT":
+                return None
+            raise
+        told = self._told.get(path)
+        before = _entries_in(path, told.size) if told is not None and told.entries < 0 else 0
+        return SessionLook(summary.info(), summary.leaf_id, summary.entry_count, summary.epoch, before)
+
+    def tell(self, path: str, found: SessionLook | None, *, own: bool) -> str:
+        """What it was: "created", "appended", "replaced", "deleted", or "" where nothing is new."""
+        told = self._told.get(path)
+        if found is None:
+            return self._tell_deleted(path, told, own=own)
+        now = _Told(found.info.id, 0, found.entries, found.epoch, found.info.updated)
+        self._told[path] = now
+        known = -1 if told is None else found.before if told.entries < 0 else told.entries
+        if told == now or (told is not None and told.entries < 0 and known == found.entries):
+            return ""
+        if told is None:
+            change, added = "created", found.entries
+        elif (told.epoch >= 0 and told.epoch != found.epoch) or found.entries < known:
+            change, added = "replaced", found.entries
+        else:
+            change, added = "appended", found.entries - known
+        if self._subscriptions.wants_session(found.info.id, own=own):
+            params = r.SessionDidChange(session=info_record(found.info), leaf_id=found.leaf_id, entries=added, change=change)
+            self._notify("session/didChange", params)
+        return change
+
+    def _tell_deleted(self, path: str, told: _Told | None, *, own: bool) -> str:
+        if told is None:
+            return ""
+        del self._told[path]
+        if self._subscriptions.wants_session(told.id, own=own):
+            gone = records.SessionInfo(
+                id=told.id, name="", path=path, cwd="", created="", updated=told.updated, message_count=0, first_message=""
+            )
+            self._notify("session/didChange", r.SessionDidChange(session=gone, leaf_id="", entries=0, change="deleted"))
+        return "deleted"
+
+
+def session_id_of(path: str) -> str:
+    """The id that a log's name tells: `<date>_<id>.jsonl`."""
+    return os.path.basename(path).removesuffix(LOG_SUFFIX).rpartition("_")[2]
+
+
+def _entries_in(path: str, size: int) -> int:
+    """The entries in the first `size` bytes of a log, its header not counted."""
+    lines = 0
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while size > 0 and (block := file.read(min(size, _BLOCK))):
+                size -= len(block)
+                lines += block.count(b"\n")
+    except OSError:
+        return 0  # it went away meanwhile, and is told of by that
+    return max(lines - 1, 0)
