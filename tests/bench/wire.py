@@ -20,10 +20,11 @@ from crewlog.storage.manager import SessionManager
 
 from .harness import OURS, Mark, Measured, Samples, compared, interleaved, within
 from .pipes import CREWLOG, Pipes, yardstick
+from .samples import message
 
 PYGLS, LIMIT, IMPORTS = "bare pygls", "the limit", "imports"
 TASK = {"listId": "bench", "id": "1"}
-MESSAGE = {"role": "user", "content": [{"type": "text", "text": "x" * 1_400}], "timestamp": "2026-03-01T09:30:00Z"}
+MESSAGE = message(1_500)
 Row = Callable[[Path, bool], list[Measured]]
 
 
