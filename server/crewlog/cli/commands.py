@@ -4,16 +4,52 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 DONE, REFUSED, MISUSED = 0, 1, 2
 """Exit codes: done; refused, with the error's kind on standard error; the command line was not understood."""
 
+LAZY = {
+    "sessions": ("sessions:sessions", "Look at sessions, search, export, fork, rewind them."),
+    "tasks": ("tasks:tasks", "Work with a task board: list, add, claim, finish."),
+    "plans": ("papers:plans", "Look at plans, and write them."),
+    "history": ("papers:history", "Look at what was typed."),
+    "team": ("team:team", "Look at a team."),
+    "transcript": ("team:transcript", "Look at a teammate's conversation."),
+    "watch": ("watch:watch", "Watch a project live; q quits."),
+    "status": ("status:status", "Who has servers on this home, and how large it is."),
+    "doctor": ("doctor:doctor", "Check a home, and mend it with --fix."),
+    "import": ("importing:import_", "Bring in the sessions and tasks of other agents."),
+    "man": ("reference:man", "Print the manual page."),
+    "completion": ("reference:completion", "Print the completion script of a shell."),
+}
+"""Command → where it is, and its line in the help: known without importing it."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Lazy(click.Group):
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted([*self.commands, *LAZY])
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in LAZY:
+            return super().get_command(context, name)
+        module, _, attribute = LAZY[name][0].partition(":")
+        command: click.Command = getattr(import_module(f"crewlog.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = {name: command.get_short_help_str(100) for name, command in self.commands.items()}
+        rows.update((name, short) for name, (_, short) in LAZY.items())
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--home", metavar="DIR", help="The home folder (default ~/.codebot; $CREWLOG_HOME overrides).")
 @click.version_option(package_name="crewlog", prog_name="crewlog", message="%(prog)s %(version)s")
-def crewlog() -> None:
+def crewlog(home: str | None) -> None:
     """The records of coding agents at work: sessions, tasks, plans, teams.
 
     Exit codes: 0 done, 1 refused (the kind of error is on standard error), 2 the command line was not understood.
@@ -49,24 +85,43 @@ def demo(home: str | None, fast: bool) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line; the exit code."""
-    from crewlog.storage.errors import StorageError
-
     try:
-        crewlog.main(args=list(arguments), prog_name="crewlog", standalone_mode=False)
+        done = crewlog.main(args=list(arguments), prog_name="crewlog", standalone_mode=False)
+        sys.stdout.flush()
+        return done if isinstance(done, int) else DONE
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
         error.show()
         return MISUSED
-    except click.Abort:
-        click.echo("interrupted", err=True)
-        return REFUSED
-    except StorageError as error:
-        from crewlog.protocol.errors import to_wire
-
-        told = to_wire(error)
-        click.echo(f"crewlog: {told.kind if told else 'error'}: {error}", err=True)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("crewlog: interrupted", err=True)
         return REFUSED
     except BrokenPipeError:
-        return DONE
+        return _reader_went_away()
+    except Exception as error:  # noqa: BLE001  # told where it is one of ours, raised again where it is a fault
+        return _refused(error, as_json="--json" in arguments)
+
+
+def _reader_went_away() -> int:
+    """`crewlog … | head` is no failure; Python must not complain at its end either."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return DONE
+
+
+def _refused(error: Exception, *, as_json: bool) -> int:
+    """Tells the kind of an error on standard error. One that is none of ours is a fault of the program, and raised again."""
+    from crewlog.protocol.errors import to_wire
+
+    told = to_wire(error)
+    if told is None:
+        raise error
+    if as_json:
+        from crewlog.protocol.wire_json import encode_json
+
+        click.echo(encode_json({"error": {"code": told.code, "message": told.message, "data": told.data}}), err=True)
+    else:
+        click.echo(f"crewlog: {told.kind}: {told.message}", err=True)
+    return REFUSED

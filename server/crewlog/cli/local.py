@@ -1,0 +1,102 @@
+"""The methods of the protocol, called in this process: commands answer at once, without a server, with the records of the wire.
+
+Only what waits for others (`tasks next --wait`, `watch`) starts a server.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeVar
+
+import click
+import msgspec
+
+from crewlog.protocol.envelope import decode_params
+from crewlog.protocol.methods import METHODS
+from crewlog.protocol.wire_json import encode_json
+from crewlog.server.call import Call
+from crewlog.server.workspace import Workspace
+from crewlog.storage import rawjson
+from crewlog.storage.files import POWER
+from crewlog.storage.home import VARIABLE, resolve_home
+
+R = TypeVar("R")
+_HANDLERS_IN = {"session": "session_methods", "task": "board_methods", "roster": "board_methods", "transcript": "board_methods"}
+LIST_VARIABLE = "CREWLOG_LIST"
+
+
+def chosen_home(option: str | None) -> str:
+    """The home folder as formats.md orders it; says so where the environment overrules what was typed."""
+    home = resolve_home(option)
+    if option is not None and os.path.abspath(os.path.expanduser(option)) != home:
+        click.echo(f"crewlog: ${VARIABLE} overrides --home: {home}", err=True)
+    return home
+
+
+class Local:
+    """One home, as a command works in it; `project` names the project (default: the folder one stands in)."""
+
+    def __init__(self, home: str | None, project: str | None = None) -> None:
+        self.ws = Workspace(chosen_home(home), os.path.abspath(os.path.expanduser(project or os.getcwd())), POWER)
+
+    def ask(self, method: str, type: type[R], **params: object) -> R:
+        """The result of a method, as its server would give it. None among `params` stands for "left out".
+
+        Raises what the method raises, `InvalidParams` for params that its table refuses.
+        """
+        type_ = METHODS[method].params
+        document = rawjson.join_members({_camel(name): encode_json(value) for name, value in params.items() if value is not None})
+        given = decode_params(msgspec.Raw(document), msgspec.json.Decoder(type_), type_)
+        result: R = _handler(method)(self.ws, given, Call({}, {}))
+        return result
+
+    def list_id(self, named: str | None) -> str:
+        """The task list that is meant: as named, else `$CREWLOG_LIST`, else that of the project's newest session that has one, else the
+        only one there is. Raises a usage error where none of these tells.
+        """
+        chosen = named or os.environ.get(LIST_VARIABLE)
+        if chosen:
+            return chosen
+        lists = self.ws.list_ids()
+        sessions = [info for manager in self.ws.managers(None) for info in manager.list().sessions]
+        for info in sessions:
+            if info.id in lists:
+                return info.id
+        if len(lists) == 1:
+            return lists[0]
+        if sessions:
+            return sessions[0].id
+        there_are = f" There are {', '.join(lists[:8])}." if lists else ""
+        raise click.UsageError(f"which task list? Name it with --list, or in ${LIST_VARIABLE}.{there_are}")
+
+    def session_id(self, named: str) -> str:
+        """A session as a command names it: its id, a beginning of it that fits one only, or `last` for the newest of the project."""
+        sessions = [info for manager in self.ws.managers(None) for info in manager.list().sessions]
+        if named == "last":
+            if not sessions:
+                raise click.UsageError("this project has no session; see `crewlog sessions list --all`")
+            return sessions[0].id
+        fitting = {info.id for info in sessions if info.id.startswith(named)} if 3 <= len(named) < 8 else set()
+        return fitting.pop() if len(fitting) == 1 else named
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _handler(method: str) -> Callable[..., R]:
+    """Only the module that is needed is imported."""
+    module = import_module(f"crewlog.server.{_HANDLERS_IN.get(method.partition('/')[0], 'paper_methods')}")
+    handler: Callable[..., R] = module.HANDLERS[method]
+    return handler
+
+
+def edit_text(text: str, suffix: str) -> str | None:
+    """What the user makes of it in `$VISUAL` or `$EDITOR`; None where it was left as it is."""
+    if not (sys.stdin.isatty() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        raise click.UsageError("there is no terminal to edit in: set $EDITOR, or give the text on the command line")
+    return click.edit(text, extension=suffix, require_save=True)

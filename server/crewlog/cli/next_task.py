@@ -1,0 +1,121 @@
+"""`crewlog tasks next --wait … --exec …`: waits for work, runs a command for it, and completes it or gives it back by its exit code.
+
+While the command runs, this process's server renews the lease. Were both killed, the lease would lapse, and the task could be taken.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from types import FrameType
+
+import click
+import msgspec
+
+from crewlog.cli.output import say_json, styled
+from crewlog.cli.tasks import describe, read_task
+from crewlog.client import Client, Task
+from crewlog.storage.errors import LeaseLost
+
+DEFAULT_LEASE_MS = 60_000
+"""With --exec there is always a lease: who dies must not keep the task."""
+SECOND_SIGNAL_KILLS = 2
+
+
+class Taking(msgspec.Struct):
+    """What is wanted, by whom, and for how long."""
+
+    home: str
+    cwd: str
+    list_id: str
+    owner: str
+    lease_ms: int | None
+    wait_ms: int | None
+    match: dict[str, msgspec.Raw] | None
+
+
+def take_next(taking: Taking, command: str | None, *, as_json: bool) -> int:
+    """The exit code of the command line."""
+    lease_ms = taking.lease_ms if taking.lease_ms is not None or command is None else DEFAULT_LEASE_MS
+    with Client(home=taking.home, cwd=taking.cwd, name=f"crewlog tasks next ({taking.owner})", subscribe=False) as client:
+        task = client.task.claim_next(
+            taking.list_id,
+            taking.owner,
+            lease_ms=lease_ms,
+            auto_renew=command is not None,
+            wait_ms=taking.wait_ms or 0,
+            match=taking.match,
+        )
+        if task is None:
+            click.echo(f"crewlog: noTask: nothing could be claimed in {taking.list_id}", err=True)
+            return 1
+        if command is None:
+            _tell(task, as_json)
+            return 0
+        return _work(client, taking, task, command, as_json)
+
+
+def _tell(task: Task, as_json: bool) -> None:
+    if as_json:
+        say_json(msgspec.Raw(task.raw))
+    else:
+        click.echo(describe(read_task(task.raw)))
+
+
+def _work(client: Client, taking: Taking, task: Task, command: str, as_json: bool) -> int:
+    if not as_json:
+        click.echo(describe(read_task(task.raw)), err=True)
+    client.task.update(taking.list_id, task.id, status="in_progress")
+    code = _run(command, _environment(taking, task))
+    try:
+        if code == 0:
+            done = client.task.update(taking.list_id, task.id, status="completed")
+            if done is not None:
+                _tell(done, as_json)
+            return 0
+        client.task.update(taking.list_id, task.id, status="pending", owner="")
+    except LeaseLost as error:
+        click.echo(f"crewlog: leaseLost: {error}", err=True)
+        return 1
+    what = f"signal {-code}" if code < 0 else f"exit code {code}"
+    click.echo(f"crewlog: commandFailed: {what}; task {styled(task.id)} is given back", err=True)
+    return 1
+
+
+def _environment(taking: Taking, task: Task) -> dict[str, str]:
+    """What the command finds. Text that an environment cannot hold (NUL) is left out of it."""
+    record = read_task(task.raw)
+    told = {
+        "CREWLOG_HOME": taking.home,
+        "CREWLOG_LIST": taking.list_id,
+        "CREWLOG_OWNER": taking.owner,
+        "CREWLOG_TASK": bytes(task.raw).decode("utf-8", "replace"),
+        "CREWLOG_TASK_ID": record.id,
+        "CREWLOG_TASK_SUBJECT": record.subject,
+        "CREWLOG_TASK_DESCRIPTION": record.description,
+    }
+    return {**os.environ, **{name: value.replace("\0", "") for name, value in told.items()}}
+
+
+def _run(command: str, environment: dict[str, str]) -> int:
+    """The command's exit code, negative for a signal. Ctrl-C and SIGTERM go to the command, so that its task is given back in order."""
+    process = subprocess.Popen(command, shell=True, env=environment)  # noqa: S602  # a shell command is what the user typed
+    received = 0
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if number == signal.SIGINT and received < SECOND_SIGNAL_KILLS:
+            return  # a terminal has sent it to the command too
+        process.send_signal(number if received < SECOND_SIGNAL_KILLS else signal.SIGTERM)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,52 @@
+"""Options that many commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import click
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Decorator = Callable[[Callable[P, T]], Callable[P, T]]
+
+
+def _root_home(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """`crewlog --home DIR tasks list` means the same as `crewlog tasks list --home DIR`."""
+    top = context.find_root().params.get("home")
+    return value if value is not None else top if isinstance(top, str) else None
+
+
+def home_and_json(command: Callable[P, T]) -> Callable[P, T]:
+    """`--home` and `--json`, which every command has."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON, with the records of the wire.")(command)
+    return click.option(
+        "--home", metavar="DIR", callback=_root_home, help="The home folder (default ~/.codebot; $CREWLOG_HOME overrides)."
+    )(command)
+
+
+def project(command: Callable[P, T]) -> Callable[P, T]:
+    """`--project`, for commands that work in the sessions of one."""
+    return click.option("--project", metavar="DIR", help="The project's folder (default: where you stand).")(command)
+
+
+def task_list(command: Callable[P, T]) -> Callable[P, T]:
+    """`--list`, and `--project` by which it is found."""
+    named = click.option(
+        "--list",
+        "list_id",
+        metavar="ID",
+        help="The task list (default: $CREWLOG_LIST, else that of the project's newest session, else the only one there is).",
+    )
+    return named(project(command))
+
+
+owner = click.option("--owner", required=True, metavar="NAME", envvar="CREWLOG_OWNER", show_envvar=True, help="Who works on it.")
+lease = click.option(
+    "--lease", "lease_s", type=click.FloatRange(min=0.001, max=86_400), metavar="SECONDS", help="The claim lapses unless renewed in time."
+)
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, round(seconds * 1000))

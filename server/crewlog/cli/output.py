@@ -1,0 +1,143 @@
+"""What commands print: JSON as on the wire, or tables for people. Colours only on a terminal, and never with NO_COLOR."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Sequence
+
+import click
+import msgspec
+
+from crewlog.protocol.wire_json import encode_json
+from crewlog.storage import times
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_STYLE = re.compile("\x1b\\[[0-9;]*m")
+STATUS_COLOURS = {"pending": "yellow", "in_progress": "cyan", "completed": "green"}
+STATUS_SIGNS = {"pending": "○", "in_progress": "◐", "completed": "●"}
+
+
+def colours() -> bool:
+    """Whether standard output shows them."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str = "") -> None:
+    """One line or more, to standard output. What a terminal could take for a command to itself is shown, not sent."""
+    kept = text if colours() else _STYLE.sub("", text)
+    click.echo(_harmless(kept).encode("utf-8", "backslashreplace"), color=True)
+
+
+def say_json(value: object) -> None:
+    """One line of JSON, as the wire has it."""
+    click.echo(encode_json(value), color=True)
+
+
+def told(as_json: bool, value: object, text: str) -> None:
+    """The outcome of a command: `value` with --json, else `text`."""
+    if as_json:
+        say_json(value)
+    else:
+        say(text)
+
+
+def styled(text: str, colour: str = "", *, bold: bool = False, dim: bool = False) -> str:
+    """Of text that came from a record, with its own escape sequences made visible."""
+    return click.style(_CONTROL.sub("�", text), fg=colour or None, bold=bold or None, dim=dim or None)
+
+
+def table(rows: Sequence[Sequence[str]], titles: Sequence[str], *, flexible: int = -1) -> str:
+    """Aligned columns; the column `flexible` gives way where the terminal is too narrow. Cells may hold styles."""
+    cells = [[click.style(title, dim=True) for title in titles], *[list(row) for row in rows]]
+    widths = [max(width(row[column]) for row in cells) for column in range(len(titles))]
+    if sys.stdout.isatty():
+        spare = shutil.get_terminal_size().columns - sum(widths) - 2 * (len(widths) - 1)
+        if spare < 0:
+            widths[flexible] = max(12, widths[flexible] + spare)
+    return "\n".join("  ".join(_padded(cell, size) for cell, size in zip(row, widths)).rstrip() for row in cells)
+
+
+def width(text: str) -> int:
+    """Columns that a terminal takes for it."""
+    return sum(_columns(character) for character in _STYLE.sub("", text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _padded(cell: str, size: int) -> str:
+    taken = width(cell)
+    if taken <= size:
+        return cell + " " * (size - taken)
+    plain, kept, used = _STYLE.sub("", cell), "", 0
+    for character in plain:
+        if used + _columns(character) > size - 1:
+            break
+        kept += character
+        used += _columns(character)
+    styles = _STYLE.findall(cell)
+    cut = kept + "…" + " " * (size - used - 1)
+    return f"{styles[0]}{cut}\x1b[0m" if styles else cut
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """For a table: blanks of all kinds run together."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def ago(timestamp: str) -> str:
+    """`5 min ago`; the date where it is long ago, nothing for no time."""
+    ns = times.parse_ns(timestamp)
+    if ns is None or timestamp == times.ZERO:
+        return ""
+    seconds = time.time() - ns / 1e9
+    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (129_600, "h", 3600), (864_000, "d", 86_400)):
+        if 0 <= seconds < limit:
+            return f"{int(seconds / size)} {unit} ago"
+    return timestamp[:10]
+
+
+def sized(count: int) -> str:
+    """Bytes for people."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def markdown(text: str) -> None:
+    """Markdown: laid out on a terminal, as it is elsewhere."""
+    if not colours():
+        say(text.rstrip("\n"))
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(_harmless(text)))
+
+
+def _harmless(text: str) -> str:
+    """Keeps line ends, tabs and our own styles; an escape sequence out of a record loses its beginning."""
+    parts = _STYLE.split(text)
+    styles = [*_STYLE.findall(text), ""]
+    return "".join(_CONTROL.sub("�", part) + style for part, style in zip(parts, styles))
+
+
+def raw_text(raw: msgspec.Raw | bytes, name: str) -> str:
+    """A text field of a raw record; "" where it is none."""
+    try:
+        found = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get(name)
+        return msgspec.json.decode(found, type=str) if found is not None else ""
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
