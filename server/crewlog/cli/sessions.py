@@ -142,9 +142,8 @@ def stats(session: str | None, since: str | None, all_projects: bool, project: s
     say(table([[styled(name or "unknown", "cyan"), *_numbers(usage)] for name, usage in models], titles))
     for broken in found.cache_breaks:
         reasons = ", ".join(broken.reasons) or broken.note or "unknown reason"
-        say(
-            f"cache break in {styled(broken.session_id, 'cyan')}:{styled(broken.entry_id)}: {broken.dropped_tokens:,} tokens, {styled(reasons)}"
-        )
+        where = f"{styled(broken.session_id, 'cyan')}:{styled(broken.entry_id)}"
+        say(f"cache break in {where}: {broken.dropped_tokens:,} tokens, {styled(reasons)}")
 
 
 def _numbers(usage: records.Usage) -> list[str]:
