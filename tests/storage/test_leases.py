@@ -234,3 +234,20 @@ def test_the_ledger_is_compacted_and_keeps_the_leases(tmp_path: Path, monkeypatc
     assert shown.claim is not None
     assert shown.claim.generation == held.generation
     fresh.create("5")
+
+
+def test_whoever_comes_after_the_lapse_sees_it(tmp_path: Path, clock: Clock) -> None:
+    store = opened(tmp_path)
+    store.create("a")
+    store.claim("1", "ada", lease_ms=1000)
+    clock.passes(2)
+    late = opened(tmp_path)
+    found = late.find_claimable()
+    assert found is not None
+    early = opened(tmp_path)
+    store.claim("1", "ada", lease_ms=1000)
+    assert early.find_claimable() is None
+    (tmp_path / "list/.crewlog/ledger").unlink()  # the claim stays, without its end
+    assert early.find_claimable() is None
+    clock.passes(2)
+    assert early.find_claimable() is None

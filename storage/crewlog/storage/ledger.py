@@ -73,10 +73,13 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class Reading(msgspec.Struct):
-    """What a look at the ledger brought. `ids`: tasks to look at again; `everything`: all of them; `renewed`: tasks whose lease moved."""
+    """What a look at the ledger brought. `ids`: tasks to look at again; `everything`: all of them; `taken`, `renewed`: tasks that were taken, and whose lease
+    moved.
+    """
 
     ids: set[str]
     everything: bool = False
+    taken: set[str] = set()
     renewed: set[str] = set()
 
 
@@ -142,6 +145,7 @@ class Ledger:
         self.high = max(self.high, line.high)
         for taking in line.takings:
             self.takings.setdefault(taking.id, {})[taking.owner] = taking
+            found.taken.add(taking.id)
         if line.renewed is not None:
             self.takings.setdefault(line.renewed.id, {})[line.renewed.owner] = line.renewed
             found.renewed.add(line.renewed.id)

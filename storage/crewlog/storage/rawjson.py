@@ -136,14 +136,26 @@ def decode_lenient(raw: bytes, decoder: msgspec.json.Decoder[_T], type_: type[_T
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+        return msgspec.convert(_without_surrogates(_loads(raw)), type_)
+
+
+def decode_exact(raw: bytes, decoder: msgspec.json.Decoder[_T], type_: type[_T]) -> _T:
+    """As `decode_lenient`, but lone surrogates stay what they are."""
     try:
-        value = json.loads(decode_utf8(raw))
+        return decoder.decode(raw)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.convert(_loads(raw), type_)
+
+
+def _loads(raw: bytes) -> object:
+    try:
+        return json.loads(decode_utf8(raw))
     except RecursionError:
         raise msgspec.ValidationError("nested too deeply") from None
     except ValueError as error:
         raise msgspec.DecodeError(str(error)) from None
-    return msgspec.convert(_without_surrogates(value), type_)
 
 
 def to_utf8(raw: bytes) -> bytes:

@@ -56,9 +56,10 @@ _document_decoder = msgspec.json.Decoder(_Document)
 def read_member(raw: bytes | msgspec.Raw) -> RosterMember:
     """Raises `InvalidArgument` naming the field."""
     try:
-        found = rawjson.decode_lenient(bytes(raw), _member_decoder, _Member)
+        found = rawjson.decode_exact(bytes(raw), _member_decoder, _Member)
     except msgspec.MsgspecError as error:
-        raise InvalidArgument("member", str(error)) from None
+        reason, _, path = str(error).partition(" - at `$")
+        raise InvalidArgument("member" + path.rstrip("`"), reason) from None
     return RosterMember(
         found.name or "",
         found.agent_type or "",
@@ -195,7 +196,7 @@ class RosterStore:
     def _parse(self, content: bytes) -> dict[str, bytes]:
         assert self._file is not None
         try:
-            rawjson.decode_lenient(content, _document_decoder, _Document)
+            rawjson.decode_exact(content, _document_decoder, _Document)
             document = {} if content.strip() == b"null" else rawjson.members(rawjson.compact(content))
         except (msgspec.MsgspecError, rawjson.Invalid) as error:
             self._file.mark_unread()

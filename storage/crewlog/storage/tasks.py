@@ -91,8 +91,8 @@ class TaskStore:
                 self._folder.close()
             self._folder = TaskFolder(dir, self.durability, self._root or dir)
             self._next = 1
-            self._takings = self._folder.ledger.takings
             self._folder.ledger.read()
+            self._takings = self._folder.ledger.takings  # reading may have begun them anew
             self._verify()
             self._next = self._next_number()
 
@@ -456,6 +456,12 @@ class TaskStore:
         self._changes.removed.add(id)
         self._changes.changed.discard(id)
 
+    def _put_lapse(self, id: str) -> None:
+        """Who holds the task, or until when, may have changed, though its file did not."""
+        for taking in self._takings.get(id, {}).values():
+            self._schedule(taking)
+        self._index.look_again(id)
+
     def _schedule(self, taking: Taking) -> None:
         left = taking.lapses_in()
         if left is not None:
@@ -539,7 +545,10 @@ class TaskStore:
             return
         reading = folder.ledger.read()
         if folder.ledger.takings is not self._takings:
-            self._takings = folder.ledger.takings
+            self._take_over(folder.ledger.takings)
+            for task in self._index.tasks.values():
+                if task.owner:
+                    self._put_lapse(task.id)
         if folder.ledger.unfinished is not None:
             self._finish_change(folder)
         by_others = bool(reading.ids) and folder.folder_moved()
@@ -556,10 +565,17 @@ class TaskStore:
                 folder.remember_folder()
         self._invalid = set()
         for id in reading.renewed:
-            for taking in self._takings.get(id, {}).values():
-                self._schedule(taking)
-            self._index.look_again(id)
+            self._put_lapse(id)
         self._note_lapses()
+
+    def _take_over(self, takings: dict[str, dict[str, Taking]]) -> None:
+        """The ledger is another than before: whose every task is may be another too."""
+        self._takings = takings
+        for by_owner in takings.values():
+            for taking in by_owner.values():
+                self._schedule(taking)
+        for id in self._index.tasks:
+            self._index.look_again(id)
 
     def _finish_change(self, folder: TaskFolder) -> None:
         """A change of several files that is not done: its writer is at it, and the lock waits for that, or has died."""
