@@ -235,3 +235,11 @@ def test_the_start_for_python_without_the_safe_path_option(tmp_path: Path) -> No
     command = [sys.executable, "-c", f"import os; os.chdir({str(tmp_path)!r}); {_WITHOUT_CURRENT_FOLDER}"]
     with Client(home=tmp_path / "home", command=command, stderr=log) as client:
         assert json_value(client.request("crewlog/status"))["pid"] == client.pid
+
+
+def test_an_owner_that_is_half_a_surrogate_pair_is_refused_by_name(client: Client) -> None:
+    client.task.create("l", "one")
+    for claim in (lambda: client.task.claim("l", "1", "\ud800"), lambda: client.task.claim_next("l", "a\udfff")):
+        with pytest.raises(InvalidParams) as refused:
+            claim()
+        assert refused.value.field == "$.owner"

@@ -678,6 +678,8 @@ def file_name_or_none(task_id: str) -> str | None:
 def _check_claimant(owner: str, lease_ms: int | None) -> None:
     if not owner:
         raise InvalidArgument("owner", "it is empty; give the name of whoever takes the task")
+    if any("\ud800" <= char <= "\udfff" for char in owner):
+        raise InvalidArgument("owner", "it holds half of a surrogate pair")
     if lease_ms is not None:
         check_lease_ms(lease_ms)
 
