@@ -24,7 +24,8 @@ from crewlog.storage.doctor_logs import (
     mended_session,
     see_entry,
     see_message,
-    tree_faults,
+    see_object,
+    session_faults_of,
 )
 from crewlog.storage.entries import HEADER_ID, trim_blanks
 from crewlog.storage.errors import StorageError, StorageFailed
