@@ -73,8 +73,9 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class Reading(msgspec.Struct):
-    """What a look at the ledger brought. `ids`: tasks to look at again; `everything`: all of them; `taken`, `renewed`: tasks that were taken, and whose lease
-    moved.
+    """What a look at the ledger brought.
+
+    `ids`: tasks to look at again; `everything`: all of them; `taken`, `renewed`: tasks that were taken, and whose lease moved.
     """
 
     ids: set[str]

@@ -564,7 +564,8 @@ class TaskStore:
             if by_others:
                 folder.remember_folder()
         self._invalid = set()
-        for id in reading.renewed:
+        self._changes.changed |= reading.taken & self._index.tasks.keys()
+        for id in reading.taken | reading.renewed:
             self._put_lapse(id)
         self._note_lapses()
 
