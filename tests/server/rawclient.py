@@ -1,4 +1,4 @@
-"""A client of the wire made of nothing but the standard library, so that the server is tested against the protocol and not against itself."""
+"""A client of the wire made of the standard library alone: the server is tested against the protocol and not against itself."""
 
 from __future__ import annotations
 

@@ -32,7 +32,6 @@ from crewlog.storage.errors import StorageError
 
 WINDOW = 0.03
 """Seconds between two rounds of telling."""
-_RETRY = 0.05
 _LAPSE_MARGIN = 0.002
 _LOOKS_A_TURN = 20
 """A list is looked at in some 50 µs; more at once would hold up the client's requests."""
@@ -355,8 +354,6 @@ class Changes:
     def _tell_tasks(self, list_id: str, found: ListLook) -> None:
         if self._tasks.tell(list_id, found):
             self._list_changed(list_id)
-        elif self._tasks.is_held(list_id):
-            self._loop.call_later(_RETRY, self._mark, Mark("task", list_id), None)
         timer = self._lapses.pop(list_id, None)
         if timer is not None:
             timer.cancel()

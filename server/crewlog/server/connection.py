@@ -67,6 +67,7 @@ class Connection:
         self._events: deque[Event] = deque()
         self._outbox = Outbox(sink, self._on_room, lambda: self._be_over(1))
         self._state = State.NEW
+        self._paused = False
         self._service: Service | None = None
         self._lsp = LspSide(self._outbox.send)
 
@@ -88,16 +89,21 @@ class Connection:
         self._outbox.close()
 
     def _serve_events(self) -> None:
-        self._outbox.held = True
-        while self._events and not self._is_full() and self._state is not State.OVER:
-            self._on_event(self._events.popleft())
-        self._outbox.held = False
-        if self._service is not None:
-            self._service.turn_over()
-        else:
-            self._outbox.flush()
-        if self._is_full():
-            self._full()
+        while True:
+            self._outbox.held = True
+            while self._events and not self._is_full() and self._state is not State.OVER:
+                self._on_event(self._events.popleft())
+            self._outbox.held = False
+            if self._service is not None:
+                self._service.turn_over()
+            else:
+                self._outbox.flush()
+            if self._is_full():
+                self._paused = True
+                self._full()
+                return
+            if not self._events or self._state is State.OVER:
+                return
 
     def _is_full(self) -> bool:
         return self._outbox.full or (self._service is not None and self._service.open_bytes > MOST_OPEN_BYTES)
@@ -106,9 +112,15 @@ class Connection:
         """The client has taken what it was owed."""
         if self._service is not None:
             self._service.release()
+        self._paused = False
         self._serve_events()
-        if not self._is_full():
+        if not self._paused:
             self._room()
+
+    def _on_progress(self) -> None:
+        """Requests have been answered."""
+        if self._paused and not self._is_full():
+            self._on_room()
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, Frame):
@@ -186,7 +198,7 @@ class Connection:
             wishes = read_initialize(message.params, self._options)
             from crewlog.server.service import Service
 
-            self._service = service = Service(wishes, self._outbox, self._lsp.warn)
+            self._service = service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress)
         except (ResponseError, StorageError) as error:
             self._refuse(id, to_wire(error))
             return

@@ -68,16 +68,20 @@ Done = Callable[[Request, "bytes | None", "Exception | None"], None]
 
 
 class Service:
-    """Made when the client is known. Used on the loop's thread only. `warn` shows the client a sentence."""
+    """Made when the client is known. Used on the loop's thread only.
 
-    def __init__(self, wishes: Wishes, outbox: Outbox, warn: Callable[[str], None]) -> None:
+    `warn` shows the client a sentence; `progress` is called after work has come back from threads.
+    """
+
+    def __init__(self, wishes: Wishes, outbox: Outbox, warn: Callable[[str], None], progress: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._started_at = time.monotonic()
         self._outbox = outbox
         self._sync = GroupSync(self._post)
         durability: Durability = self._sync if wishes.durability == "power" else PROCESS
         self.workspace = Workspace(wishes.home, wishes.cwd, durability)
-        self._lanes = Lanes(self.turn_over)
+        self._progress = progress
+        self._lanes = Lanes(self._work_came_back)
         self._subscriptions = Subscriptions()
         if wishes.subscribe is False:
             self._subscriptions.mute()
@@ -159,6 +163,14 @@ class Service:
     def turn_over(self) -> None:
         """A batch of messages, or of work from threads, has been dealt with: one sync and one write serve all of it."""
         self._sync.start()
+        self._hold_if_owed()
+
+    def _work_came_back(self) -> None:
+        self.turn_over()
+        self._progress()
+
+    def _hold_if_owed(self) -> None:
+        """A client that does not take its replies gets no more of them made; `release` goes on when it has."""
         self._outbox.flush()
         if self._outbox.full:
             self._lanes.hold()
@@ -226,6 +238,8 @@ class Service:
         else:
             self._counters["errors"] += 1
             self._outbox.send(encode_error(request.id, _wire_error(error, request.method.name)))
+        if self._outbox.full:
+            self._hold_if_owed()
 
     def _act_on(self, call: Call) -> None:
         for claim in call.claims:

@@ -28,8 +28,8 @@ from crewlog.storage.records import SessionInfo, Task, TaskSnapshot
 Notify = Callable[[str, object], None]
 """(method, params): sends a notification."""
 
-PATIENCE = 1.0
-"""Seconds for which a file that cannot be read is taken for half written, before what was in it is told as gone."""
+LATE = 1.0
+"""Seconds after a list was read in which an event may still tell of what had been read."""
 TICK_NS = 20_000_000
 """File systems stamp times by the kernel's tick, up to 10 ms late."""
 Stamp = tuple[int, int, int]
@@ -37,21 +37,12 @@ _BLOCK = 1 << 20
 
 
 class ListLook(msgspec.Struct):
-    """`torn`: tasks whose files are there and cannot be read. `lapse`: seconds until a lease may lapse."""
+    """`lapse`: seconds until time alone may change the list."""
 
     changed: list[Task]
     removed: set[str]
-    torn: set[str]
     counts: TaskSnapshot
     lapse: float | None
-
-
-class _Held(msgspec.Struct):
-    """What is not told yet, since a file is half written."""
-
-    since: float
-    changed: set[str]
-    removed: set[str]
 
 
 class TaskTeller:
@@ -62,7 +53,6 @@ class TaskTeller:
         self._arrangement = arrangement
         self._notify = notify
         self._revisions = revisions
-        self._held: dict[str, _Held] = {}
         self._opened: dict[str, float] = {}
 
     def open(self, list_id: str) -> None:
@@ -78,23 +68,13 @@ class TaskTeller:
             store.watched = self._arrangement.is_told_of(list_id)
             store.invalidate(names)
             changes = store.refresh()
-            late = time.monotonic() - self._opened.pop(list_id, 0.0) < PATIENCE
+            late = time.monotonic() - self._opened.pop(list_id, 0.0) < LATE
             if unknown or (late and not changes.changed and not changes.removed):
                 changes.changed |= {task.id for task in store.list()}  # the change was there before the list was read
-            held = self._held.get(list_id)
-            if held is not None:
-                changes.changed |= held.changed
-                changes.removed |= held.removed
-            torn = {os.path.basename(item.path).partition(".")[0] for item in store.skipped()} if changes.removed else set()
-            present = store.peek(changes.changed | changes.removed)
-            removed = (changes.changed | changes.removed) - {task.id for task in present}
-            return ListLook(present, removed, torn & removed, store.counts(), store.next_lapse())
+            return ListLook(store.peek(changes.changed), changes.removed, store.counts(), store.next_lapse())
 
     def tell(self, list_id: str, found: ListLook) -> bool:
-        """Whether there was anything new; False also while a file is half written, which is to be looked at again soon."""
-        if found.torn and self._is_patient(list_id, found):
-            return False
-        self._held.pop(list_id, None)
+        """Whether there was anything new."""
         if not found.changed and not found.removed:
             return False
         if self._arrangement.wants_list("task", list_id):
@@ -110,16 +90,6 @@ class TaskTeller:
                 ),
             )
         return True
-
-    def is_held(self, list_id: str) -> bool:
-        """Whether something waits for a file to become whole."""
-        return list_id in self._held
-
-    def _is_patient(self, list_id: str, found: ListLook) -> bool:
-        held = self._held.setdefault(list_id, _Held(time.monotonic(), set(), set()))
-        held.changed |= {task.id for task in found.changed}
-        held.removed |= found.removed
-        return time.monotonic() - held.since < PATIENCE
 
 
 class RosterTeller:
