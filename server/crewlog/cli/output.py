@@ -48,7 +48,10 @@ def told(as_json: bool, value: object, text: str) -> None:
 
 def styled(text: str, colour: str = "", *, bold: bool = False, dim: bool = False) -> str:
     """Of text that came from a record, with its own escape sequences made visible."""
-    return click.style(_CONTROL.sub("�", text), fg=colour or None, bold=bold or None, dim=dim or None)
+    harmless = _CONTROL.sub("�", text)
+    if not harmless or not (colour or bold or dim):
+        return harmless
+    return click.style(harmless, fg=colour or None, bold=bold or None, dim=dim or None)
 
 
 def table(rows: Sequence[Sequence[str]], titles: Sequence[str], *, flexible: int = -1) -> str:

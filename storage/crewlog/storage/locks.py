@@ -203,6 +203,11 @@ class ResourceLock:
         self._forget()
 
 
+def is_same_process(holder: Holder) -> bool:
+    """Whether the holder still lives, on this host: its pid may belong to another process by now."""
+    return _system.process_start(holder.pid) == holder.started
+
+
 def _this_process() -> Holder:
     return Holder(os.getpid(), _system.process_start(os.getpid()), socket.gethostname(), _client_name)
 
