@@ -31,6 +31,7 @@ class Worker:
     """A process and what it has acknowledged."""
 
     def __init__(self, number: int, kind: str, home: Path, session: str) -> None:
+        self.kind = kind
         self.name = f"w{number}"
         command = [sys.executable, str(WORKER), kind, str(home), "board", session, self.name, str(SEED + number)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -89,7 +90,8 @@ def test_torture(tmp_path: Path) -> None:
     for worker in workers:
         worker.end()
     lines = [words for worker in everybody for words in worker.lines]
-    assert len(lines) > 100
+    for kind in ("agent", "library"):
+        assert len([words for worker in everybody if worker.kind == kind for words in worker.lines]) > 100, kind
     assert not [words for words in lines if words[0] == "E" and words[1] not in ("DependencyCycle", "LeaseLost", "TaskNotFound")]
     assert marks == sorted(marks)
     check_board(home, lines)
