@@ -16,11 +16,15 @@ from crewlog.protocol.envelope import Id, Malformed, Message, decode_message, de
 from crewlog.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, NOT_INITIALIZED, PARSE_ERROR, ResponseError, to_wire
 from crewlog.protocol.framing import Damage, Event, Frame, FrameReader, Oversized
 from crewlog.protocol.methods import METHODS, NOTIFICATIONS, PROTOCOL_VERSION, Method
-from crewlog.server.lifecycle import Options, read_initialize
+from crewlog.protocol.params import Subscribe
+from crewlog.server.lifecycle import Options, Wishes, read_initialize
 from crewlog.server.lsp import LspSide, is_for_lsp
 from crewlog.server.outbox import Outbox
+from crewlog.server.subscriptions import check_subscribe
 from crewlog.server.version import VERSION
 from crewlog.storage.errors import StorageError, TooLarge
+from crewlog.storage.home import resolve_project_folder
+from crewlog.storage.names import project_id
 
 if TYPE_CHECKING:
     from crewlog.server.service import Service
@@ -196,24 +200,31 @@ class Connection:
     def _initialize(self, id: Id, message: Message, body: bytes) -> None:
         try:
             wishes = read_initialize(message.params, self._options)
-            from crewlog.server.service import Service
-
-            self._service = service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress)
+            if isinstance(wishes.subscribe, Subscribe):
+                check_subscribe(wishes.subscribe)
         except (ResponseError, StorageError) as error:
             self._refuse(id, to_wire(error))
             return
-        self._state = State.READY
-        self._lsp.remember(body)
         told = {
             "protocolVersion": PROTOCOL_VERSION,
-            "home": service.workspace.home.path,
-            "projectId": service.workspace.project_id,
+            "home": wishes.home,
+            "projectId": project_id(resolve_project_folder(wishes.cwd)),
             "methods": list(METHODS),
             "notifications": list(NOTIFICATIONS),
         }
         capabilities = {"positionEncoding": "utf-16", "textDocumentSync": 0, "experimental": {"crewlog": told}}
         result = {"capabilities": capabilities, "serverInfo": {"name": "crewlog", "version": VERSION}}
         self._outbox.send(encode_reply(id, encode_result(result)))
+        self._outbox.flush()
+        self._lsp.remember(body)
+        self._begin_service(wishes)
+
+    def _begin_service(self, wishes: Wishes) -> None:
+        """After the reply: the stores are imported while the client reads it."""
+        from crewlog.server.service import Service
+
+        self._service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress)
+        self._state = State.READY
         if wishes.process_id is not None:
             self._served_process(wishes.process_id)
 

@@ -27,14 +27,13 @@ from crewlog.server.lanes import Job, Lanes
 from crewlog.server.lifecycle import Wishes
 from crewlog.server.outbox import Outbox
 from crewlog.server.renewal import Renewal
-from crewlog.server.subscriptions import Subscriptions, subscription_of
+from crewlog.server.subscriptions import Subscriptions, check_subscribe, subscription_of
 from crewlog.server.version import VERSION
 from crewlog.server.waiting import Tried, Waiter, Waiting
 from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import StorageError, StorageFailed
 from crewlog.storage.files import PROCESS, Durability
 from crewlog.storage.locks import TIMEOUT
-from crewlog.storage.names import check_name
 from crewlog.storage.records import Claim
 from crewlog.storage.stopping import Stopped
 
@@ -86,7 +85,6 @@ class Service:
         if wishes.subscribe is False:
             self._subscriptions.mute()
         elif isinstance(wishes.subscribe, p.Subscribe):
-            _check_subscribe(wishes.subscribe)
             self._subscriptions.add(subscription_of(wishes.subscribe))
         self._renewal = Renewal(self._renew)
         self._waiting = Waiting(self._next_lapse)
@@ -329,7 +327,7 @@ class Service:
     def _subscribe(self, request: Request) -> None:
         """The watch is in place before the present state is read, so that nothing is missed between the two."""
         params: p.Subscribe = request.params
-        _check_subscribe(params)
+        check_subscribe(params)
         name = self._subscriptions.add(subscription_of(params))
         topics: set[str] = {*params.topics} if params.topics is not None else {"task", "roster"}
 
@@ -378,13 +376,6 @@ class Service:
 
 class _TaskId(msgspec.Struct):
     id: str
-
-
-def _check_subscribe(params: p.Subscribe) -> None:
-    for list_id in params.list_ids or ():
-        check_name(list_id, "listIds")
-    for session_id in params.session_ids or ():
-        check_name(session_id, "sessionIds")
 
 
 def _sync_error(error: OSError | None) -> StorageFailed | None:

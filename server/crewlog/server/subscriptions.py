@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from crewlog.protocol.params import Subscribe
+from crewlog.storage.names import check_name
 
 TOPICS = frozenset({"session", "task", "roster", "plan"})
 
@@ -16,6 +17,14 @@ class Subscription(msgspec.Struct, frozen=True):
     list_ids: frozenset[str] | None
     session_ids: frozenset[str] | None
     all_projects: bool
+
+
+def check_subscribe(params: Subscribe) -> None:
+    """Raises `InvalidName`."""
+    for list_id in params.list_ids or ():
+        check_name(list_id, "listIds")
+    for session_id in params.session_ids or ():
+        check_name(session_id, "sessionIds")
 
 
 def subscription_of(params: Subscribe) -> Subscription:
