@@ -1,0 +1,140 @@
+"""The manual: one source, the commands themselves, as a man page and as docs/cli.md; and the completion of shells.
+
+python -m crewlog.cli.reference [--check]      writes docs/cli.md and docs/crewlog.1, or tells whether they are stale
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+EXITS = (
+    ("0", "done"),
+    ("1", "refused; standard error has the error's kind and a sentence (crewlog: blocked: …), with --json the error as on the wire"),
+    ("2", "the command line was not understood"),
+)
+ENVIRONMENT = (
+    ("CREWLOG_HOME", "the home folder; overrides --home"),
+    ("CREWLOG_LIST", "the task list that is meant where --list names none"),
+    ("CREWLOG_OWNER", "who works, where --owner names nobody"),
+    ("NO_COLOR", "no colours, as when standard output is no terminal"),
+    ("VISUAL, EDITOR", "what `edit` and `new` open"),
+)
+
+
+def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """(full name, command, context), each group before its commands."""
+    from crewlog.cli.commands import crewlog
+
+    yield from _walk("crewlog", crewlog, click.Context(crewlog, info_name="crewlog"))
+
+
+def _walk(name: str, command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
+    yield name, command, context
+    if isinstance(command, click.Group):
+        for child_name in command.list_commands(context):
+            child = command.get_command(context, child_name)
+            assert child is not None
+            yield from _walk(f"{name} {child_name}", child, click.Context(child, info_name=child_name, parent=context))
+
+
+def _usage(command: click.Command, context: click.Context) -> str:
+    return " ".join(command.collect_usage_pieces(context))
+
+
+def _text(command: click.Command) -> str:
+    return re.sub(r"[ \t]*\n[ \t]*", "\n", (command.help or "").strip())
+
+
+def _options(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
+    records = (parameter.get_help_record(context) for parameter in command.get_params(context) if isinstance(parameter, click.Option))
+    return [record for record in records if record is not None]
+
+
+def markdown() -> str:
+    """docs/cli.md."""
+    lines = ["# The command line", "", "Made by `python -m crewlog.cli.reference` from the commands; do not edit.", ""]
+    lines += ["Exit codes:", "", *(f"- `{code}`: {told}" for code, told in EXITS), ""]
+    lines += ["Environment:", "", *(f"- `{name}`: {told}" for name, told in ENVIRONMENT), ""]
+    for name, command, context in commands():
+        lines += [f"## {name}", "", "```", f"{name} {_usage(command, context)}".rstrip(), "```", "", _text(command), ""]
+        told = _options(command, context)
+        if told:
+            lines += [*(f"- `{option}`: {text}" for option, text in told), ""]
+    return "\n".join(lines)
+
+
+def man_page() -> str:
+    """crewlog.1, in the macros of man(7)."""
+    version = metadata.version("crewlog")
+    lines = [f'.TH CREWLOG 1 "" "crewlog {version}" "User Commands"', ".SH NAME", r"crewlog \- the records of coding agents at work"]
+    lines += [".SH SYNOPSIS", r".B crewlog", r"[\-\-home DIR] COMMAND [ARGUMENT]..."]
+    for name, command, context in commands():
+        if name == "crewlog":
+            lines += [".SH DESCRIPTION", *_roff(_text(command)), ".SH COMMANDS"]
+            continue
+        lines += [f".SS {_escape(f'{name} {_usage(command, context)}')}", *_roff(_text(command))]
+        for option, text in _options(command, context):
+            lines += [".TP", rf"\fB{_escape(option)}\fR", _escape(text)]
+    lines += [".SH EXIT STATUS", *(line for code, told in EXITS for line in (".TP", rf"\fB{code}\fR", _escape(told)))]
+    lines += [".SH ENVIRONMENT", *(line for name, told in ENVIRONMENT for line in (".TP", rf"\fB{_escape(name)}\fR", _escape(told)))]
+    return "\n".join(lines) + "\n"
+
+
+def _roff(text: str) -> list[str]:
+    lines: list[str] = []
+    for paragraph in text.split("\n\n"):
+        lines += [".PP", *(_escape(line) for line in paragraph.split("\n"))]
+    return lines
+
+
+def _escape(text: str) -> str:
+    escaped = text.replace("\\", r"\e").replace("-", r"\-")
+    return rf"\&{escaped}" if escaped[:1] in (".", "'") else escaped
+
+
+@click.command()
+def man() -> None:
+    """Print the manual page:  crewlog man | man -l -"""
+    click.echo(man_page(), nl=False)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a SHELL.
+
+    In ~/.bashrc:  eval "$(crewlog completion bash)"  and the same in ~/.zshrc.
+    For fish:  crewlog completion fish > ~/.config/fish/completions/crewlog.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from crewlog.cli.commands import crewlog
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    made = kind(crewlog, {}, "crewlog", "_CREWLOG_COMPLETE")
+    click.echo(made.source_template % made.source_vars())
+
+
+def main(arguments: list[str]) -> int:
+    """Writes, or with --check compares, the files under docs/; the exit code."""
+    folder = Path(__file__).resolve().parents[3] / "docs"
+    made = {"cli.md": markdown(), "crewlog.1": man_page()}
+    if "--check" not in arguments:
+        for name, text in made.items():
+            (folder / name).write_text(text, "utf-8")
+        return 0
+    stale = [name for name, text in made.items() if not (folder / name).exists() or (folder / name).read_text("utf-8") != text]
+    for name in stale:
+        print(f"docs/{name} is stale: run python -m crewlog.cli.reference")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
