@@ -19,6 +19,7 @@ from crewlog.storage.manager import SUFFIX as LOG_SUFFIX
 from crewlog.storage.names import check_name
 from crewlog.storage.plans import SUFFIX as PLAN_SUFFIX
 from crewlog.storage.roster import FILE_NAME as ROSTER
+from crewlog.storage.task_folder import is_task_file
 
 _SESSION_ID = re.compile("[0-9a-f]{8}")
 
@@ -149,7 +150,7 @@ class Arrangement:
             return ()
         kind, key = place
         if kind is Kind.LIST:
-            return (Mark("roster", key),) if name == "team" else (Mark("task", key),)
+            return (Mark("roster", key),) if name == "team" else (Mark("task", key),) if is_task_file(name) else ()
         if kind is Kind.TEAM:
             return (Mark("roster", key),) if name == ROSTER else ()
         if kind is Kind.PROJECT:

@@ -31,7 +31,7 @@ from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
 from crewlog.storage.task_files import SUFFIX, encode_task, file_name, read_high_water_mark
-from crewlog.storage.task_folder import TaskFolder
+from crewlog.storage.task_folder import TaskFolder, is_task_file
 from crewlog.storage.task_index import TaskIndex
 from crewlog.storage.task_rules import (
     DELETED,
@@ -309,7 +309,8 @@ class TaskStore:
     def invalidate(self, names: set[str] | None = None) -> None:
         """Tells that files may have changed, by their names; None for all of them."""
         with self._mutex:
-            self._invalid = None if names is None or self._invalid is None else self._invalid | names
+            known = self._invalid
+            self._invalid = None if names is None or known is None else known | {name for name in names if is_task_file(name)}
 
     def next_lapse(self) -> float | None:
         """Seconds until time alone may change the list: a lease lapses, or a damaged file counts as gone. None where it cannot.
