@@ -1,7 +1,8 @@
 """From "something happened there" to what the client is told.
 
-Events are hints: what is told comes from comparing the files with what was told last. A first change is told at once, those that follow
-within `WINDOW` seconds together; while the client does not read, nothing is made, and afterwards it gets the final state.
+Events are hints: what is told comes from comparing the files with what was told last. A change that comes alone is told at once; the more
+of them come, the longer they are gathered, up to `LONGEST_WINDOW` seconds. While the client does not read, nothing is made, and
+afterwards it gets the final state.
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ from crewlog.server.watching import Watcher, start_watcher
 from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import StorageError
 
-WINDOW = 0.03
+SHORTEST_WINDOW = 0.002
+LONGEST_WINDOW = 0.06
 """Seconds between two rounds of telling."""
+_FEW = 4
+"""Hints that one change may make: more of them since the last round are a burst."""
 _LAPSE_MARGIN = 0.002
 _LOOKS_A_TURN = 20
 """A list is looked at in some 50 µs; more at once would hold up the client's requests."""
@@ -71,6 +75,8 @@ class Changes:
         self._turn: deque[tuple[Mark, set[str] | None]] = deque()
         self._due: asyncio.TimerHandle | None = None
         self._told_at = 0.0
+        self._window = SHORTEST_WINDOW
+        self._hints = 0
         self._since = time.time_ns()
         self._lapses: dict[str, asyncio.TimerHandle] = {}
         self.revisions: dict[str, int] = {}
@@ -277,6 +283,7 @@ class Changes:
 
     def _mark(self, mark: Mark, names: set[str] | None) -> None:
         """Something may have changed; to be looked at soon. `names`: files of a list that others may have changed, None for any."""
+        self._hints += 1
         if mark in self._dirty:
             known = self._dirty[mark]
             self._dirty[mark] = None if known is None or names is None else known | names
@@ -289,7 +296,7 @@ class Changes:
     def _schedule(self) -> None:
         if self._due is not None or self._ended or self._arrangement is None:
             return
-        self._due = self._loop.call_later(max(self._told_at + WINDOW - self._loop.time(), 0), self._tell)
+        self._due = self._loop.call_later(max(self._told_at + self._window - self._loop.time(), 0), self._tell)
 
     def _tell(self) -> None:
         self._due = None
@@ -311,6 +318,8 @@ class Changes:
     def _gather(self) -> None:
         """What is to be looked at in this round."""
         assert self._arrangement is not None
+        self._window = min(self._window * 2, LONGEST_WINDOW) if self._hints > _FEW else max(self._window / 2, SHORTEST_WINDOW)
+        self._hints = 0
         dirty, self._dirty = self._dirty, {}
         if ALL in dirty:
             self._arrangement.arrange()
