@@ -34,8 +34,6 @@ from crewlog.storage.errors import StorageError
 SHORTEST_WINDOW = 0.002
 LONGEST_WINDOW = 0.06
 """Seconds between two rounds of telling."""
-_FEW = 4
-"""Hints that one change may make: more of them since the last round are a burst."""
 _LAPSE_MARGIN = 0.002
 _LOOKS_A_TURN = 20
 """A list is looked at in some 50 µs; more at once would hold up the client's requests."""
@@ -76,7 +74,7 @@ class Changes:
         self._due: asyncio.TimerHandle | None = None
         self._told_at = 0.0
         self._window = SHORTEST_WINDOW
-        self._hints = 0
+        self._news = 0
         self._since = time.time_ns()
         self._lapses: dict[str, asyncio.TimerHandle] = {}
         self.revisions: dict[str, int] = {}
@@ -283,7 +281,6 @@ class Changes:
 
     def _mark(self, mark: Mark, names: set[str] | None) -> None:
         """Something may have changed; to be looked at soon. `names`: files of a list that others may have changed, None for any."""
-        self._hints += 1
         if mark in self._dirty:
             known = self._dirty[mark]
             self._dirty[mark] = None if known is None or names is None else known | names
@@ -318,8 +315,8 @@ class Changes:
     def _gather(self) -> None:
         """What is to be looked at in this round."""
         assert self._arrangement is not None
-        self._window = min(self._window * 2, LONGEST_WINDOW) if self._hints > _FEW else max(self._window / 2, SHORTEST_WINDOW)
-        self._hints = 0
+        self._window = min(self._window * 2, LONGEST_WINDOW) if self._news > 1 else max(self._window / 2, SHORTEST_WINDOW)
+        self._news = 0
         dirty, self._dirty = self._dirty, {}
         if ALL in dirty:
             self._arrangement.arrange()
@@ -361,6 +358,7 @@ class Changes:
         self._lanes.submit(Job(look, done, resource))
 
     def _tell_tasks(self, list_id: str, found: ListLook) -> None:
+        self._news += len(found.changed) + len(found.removed)
         if self._tasks.tell(list_id, found):
             self._list_changed(list_id)
         timer = self._lapses.pop(list_id, None)
@@ -372,6 +370,7 @@ class Changes:
     def _tell_session(self, path: str, found: SessionLook | None) -> None:
         arrangement = self._arrangement
         assert arrangement is not None
+        self._news += 1
         own = os.path.dirname(path) in self._own_folders()
         if self._sessions.tell(path, found, own=own) == "created" and own and found is not None:
             arrangement.own_sessions.add(found.info.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -24,11 +25,14 @@ from crewlog.server.subscriptions import check_subscribe
 from crewlog.server.version import VERSION
 from crewlog.storage.errors import StorageError, TooLarge
 from crewlog.storage.home import resolve_project_folder
+from crewlog.storage.locks import name_client
 from crewlog.storage.names import project_id
 
 if TYPE_CHECKING:
     from crewlog.server.service import Service
 
+_PATIENCE = 0.1
+"""Seconds after which a client that does not say `initialized` is taken to be ready."""
 MOST_OPEN_BYTES = 512 << 20
 """Bytes of requests not answered yet beyond which no more are read."""
 
@@ -225,6 +229,8 @@ class Connection:
 
         self._service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress)
         self._state = State.READY
+        name_client(wishes.client)
+        asyncio.get_running_loop().call_later(_PATIENCE, self._service.begin)
         if wishes.process_id is not None:
             self._served_process(wishes.process_id)
 

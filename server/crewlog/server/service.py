@@ -89,6 +89,7 @@ class Service:
         self._renewal = Renewal(self._renew)
         self._waiting = Waiting(self._next_lapse)
         self._changes = Changes(self.workspace, self._lanes, self._subscriptions, outbox, self._waiting.lists, self._waiting.wake, warn)
+        self._begun = False
         self._open: dict[Id, Request] = {}
         self._own: dict[str, Callable[[Request], None]] = {
             "crewlog/status": self._status,
@@ -102,7 +103,8 @@ class Service:
 
     def begin(self) -> None:
         """The client is ready for notifications."""
-        if self._subscriptions.all():
+        if self._subscriptions.all() and not self._begun:
+            self._begun = True
             self._changes.start()
 
     def request(self, id: Id | None, method: Method, params: Any, size: int) -> None:
