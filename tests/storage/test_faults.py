@@ -37,9 +37,11 @@ WRITING = ("write", "replace", "fdatasync", "fsync", "unlink", "mkdir")
 
 
 class Session:
+    known: dict[Path, str] = {}  # noqa: RUF012 - found before any call is made to fail
+
     def __init__(self, folder: Path) -> None:
-        manager = SessionManager(str(folder))
-        self.store = manager.open_path(next(iter(sorted(str(p) for p in folder.glob("*.jsonl")))))
+        path = self.known.get(folder) or self.known.setdefault(folder, str(next(iter(folder.glob("*.jsonl")))))
+        self.store = SessionManager(str(folder)).open_path(path)
 
     @staticmethod
     def prepare(folder: Path) -> None:
@@ -309,3 +311,65 @@ def test_read_only_home(kind: Any, tmp_path: Path) -> None:
         [sys.executable, "-c", READ_ONLY, kind.__name__, str(home), str(Path(__file__).parent)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+READING = ("open", "stat", "fstat", "pread", "read", "scandir", "listdir")
+
+
+def reads(kind: Any, folder: Path) -> Any:
+    """Opens the store and reads all there is."""
+    return kind(folder).state()
+
+
+@pytest.mark.parametrize("kind", STORES, ids=[store.__name__ for store in STORES])
+def test_every_failing_read(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that the system refuses is told as `StorageFailed` (or does not matter), and the next one works."""
+    kind.prepare(tmp_path)
+    before = reads(kind, tmp_path)
+    mine = str(tmp_path)
+    for number in range(200):
+        count = 0
+
+        def wrap(name: str, number: int = number) -> Callable[..., Any]:
+            real = getattr(os, name)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal count
+                if args and (isinstance(args[0], int) or str(args[0]).startswith(mine)):
+                    count += 1
+                    if count - 1 == number:
+                        raise OSError(errno.EIO, os.strerror(errno.EIO))
+                return real(*args, **kwargs)
+
+            return call
+
+        with monkeypatch.context() as patched:
+            for name in READING:
+                patched.setattr(os, name, wrap(name))
+            try:
+                reads(kind, tmp_path)
+            except StorageFailed as error:
+                assert error.errno_name == "EIO"  # noqa: PT017 - whether it fails is what is being found out
+        assert reads(kind, tmp_path) == before
+        if count <= number:
+            return
+    pytest.fail("it never got through")
+
+
+def test_a_failing_read_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in STORES:
+        folder = tmp_path / kind.__name__
+        folder.mkdir()
+        kind.prepare(folder)
+        subject = kind(folder)
+        before = subject.state()
+        for action in kind.actions:
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "stat", refusing)
+                with pytest.raises(StorageFailed):
+                    kind.actions[action](subject)
+            assert subject.state() == before
+
+
+def refusing(*_: object, **__: object) -> os.stat_result:
+    raise OSError(errno.EACCES, os.strerror(errno.EACCES))

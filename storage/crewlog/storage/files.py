@@ -82,7 +82,7 @@ if hasattr(os, "fdatasync"):
     def sync_data(descriptor: int) -> None:
         """Waits until the file's content is on the device."""
         os.fdatasync(descriptor)
-else:
+else:  # not on this platform: macOS
     import fcntl
 
     def sync_data(descriptor: int) -> None:
@@ -96,7 +96,7 @@ else:
 
 def sync_folder(folder: str) -> None:
     """Waits until the names in `folder` are on the device. Where folders cannot be opened (Windows) there is nothing to do."""
-    if os.name == "nt":
+    if os.name == "nt":  # not on this platform
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:

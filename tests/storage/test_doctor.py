@@ -1,0 +1,446 @@
+"""Doctor: finds what was done to a home, and mends it without losing a byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crewlog.storage import PROCESS, Home, NewEntry, RosterStore, SessionManager, TaskStore, TranscriptStore
+from crewlog.storage.doctor import Finding, Report, examine, mend
+from crewlog.storage.views import entry_page
+
+MESSAGE = b'{"role":"user","content":[{"type":"text","text":"%d"}],"timestamp":"2026-03-01T09:30:00Z"}'
+
+
+def session(home: Path, count: int = 6) -> Path:
+    """A session log with so many messages."""
+    store = SessionManager(Home(str(home)).sessions("/p"), durability=PROCESS).create("/p")
+    store.append([NewEntry("message", MESSAGE % number) for number in range(count)])
+    store.close()
+    return Path(store.path)
+
+
+def board(home: Path) -> TaskStore:
+    store = TaskStore(durability=PROCESS)
+    store.set_dir(Home(str(home)).task_list("work"))
+    return store
+
+
+def examined(home: Path) -> Report:
+    return examine(Home(str(home)))
+
+
+def kinds(report: Report) -> list[str]:
+    return [finding.kind for finding in report.findings]
+
+
+def mended(home: Path) -> Report:
+    """After mending; every original that was rewritten must be in the trash, byte for byte."""
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    report = mend(Home(str(home)), examined(home), PROCESS)
+    for finding in report.findings:
+        if finding.kept:
+            assert Path(finding.kept).read_bytes() == before[Path(finding.path)]
+    for path, content in before.items():
+        if path.name.endswith((".jsonl", ".json")) and (not path.exists() or path.read_bytes() != content):
+            assert any(Path(finding.path) == path and finding.kept for finding in report.findings) or path.suffix == ".json"
+    return report
+
+
+def texts(log: Path) -> list[str]:
+    """What is said on the chain from the header to the leaf."""
+    store = SessionManager(str(log.parent)).open_path(str(log))
+    page = entry_page(store, limit=10_000)
+    assert page.broken is None
+    store.close()
+    return [json.loads(entry)["data"]["content"][0]["text"] for entry in page.entries if json.loads(entry)["kind"] == "message"]
+
+
+def only(report: Report, kind: str) -> Finding:
+    (found,) = [finding for finding in report.findings if finding.kind == kind]
+    return found
+
+
+def test_a_good_home_has_nothing_wrong_and_is_not_touched(home: Path) -> None:
+    session(home)
+    store = board(home)
+    store.create("one")
+    store.create("two", blocked_by=["1"])
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+    report = examined(home)
+    assert report.findings == []
+    assert report.usage["sessions"].files == 1
+    assert report.usage["tasks"].bytes > 0
+    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+
+
+def test_a_bad_line_in_the_middle_is_named_and_kept_beside(home: Path) -> None:
+    log = session(home)
+    lines = log.read_bytes().split(b"\n")
+    bad = b'{"kind":"message","id":"aa'
+    lines[3] = bad
+    log.write_bytes(b"\n".join(lines))
+    found = only(examined(home), "unreadableLine")
+    assert (found.line, found.byte) == (4, len(b"\n".join(lines[:3])) + 1)
+    done = only(mended(home), "unreadableLine")
+    assert "1 unreadable lines" in done.mended
+    assert texts(log) == ["0", "1", "3", "4", "5"]
+    assert Path(f"{log}.unreadable").read_bytes() == bad + b"\n"
+    assert examined(home).findings == []
+
+
+def test_a_record_glued_to_the_half_of_another_is_saved(home: Path) -> None:
+    log = session(home)
+    lines = log.read_bytes().split(b"\n")
+    lines[3:5] = [lines[3][:25] + lines[4]]
+    log.write_bytes(b"\n".join(lines))
+    mended(home)
+    assert texts(log) == ["0", "1", "3", "4", "5"]
+
+
+def test_a_record_behind_the_nul_bytes_of_a_power_cut_is_saved(home: Path) -> None:
+    log = session(home)
+    lines = log.read_bytes().split(b"\n")
+    lines[4] = b"\0" * 4096 + lines[4]
+    log.write_bytes(b"\n".join(lines))
+    mended(home)
+    assert texts(log) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_torn_tail_is_cut_and_kept(home: Path) -> None:
+    log = session(home)
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"kind":"mess' + b"\0" * 100)
+    assert only(examined(home), "tornTail").severity == "warning"
+    mended(home)
+    assert log.read_bytes() == whole
+    assert Path(f"{log}.unreadable").read_bytes() == b'{"kind":"mess' + b"\0" * 100 + b"\n"
+
+
+def test_an_entry_whose_parent_is_missing_follows_what_stands_before_it(home: Path) -> None:
+    log = session(home, 500)
+    lines = log.read_bytes().split(b"\n")
+    del lines[250]
+    log.write_bytes(b"\n".join(lines))
+    assert only(examined(home), "brokenChain").line == 251
+    mended(home)
+    assert texts(log) == [str(number) for number in range(500) if number != 249]
+
+
+def test_two_entries_of_one_id_are_told_apart(home: Path) -> None:
+    log = session(home, 4)
+    lines = log.read_bytes().split(b"\n")
+    second, fourth = json.loads(lines[2]), json.loads(lines[4])
+    lines[4] = lines[4].replace(fourth["id"].encode(), second["id"].encode())
+    log.write_bytes(b"\n".join(lines))
+    assert "duplicateId" in kinds(examined(home))
+    mended(home)
+    assert texts(log) == ["0", "1", "2", "3"]
+    assert examined(home).findings == []
+
+
+def test_a_circle_is_opened(home: Path) -> None:
+    log = session(home, 4)
+    lines = log.read_bytes().split(b"\n")
+    first, third = json.loads(lines[1]), json.loads(lines[3])
+    lines[1] = lines[1].replace(b'"parent_id":"h0"', b'"parent_id":"%b"' % third["id"].encode())
+    log.write_bytes(b"\n".join(lines))
+    assert first["parent_id"] == "h0"
+    assert only(examined(home), "cycle").line == 2
+    mended(home)
+    assert texts(log) == ["0", "1", "2", "3"]
+
+
+def test_a_lost_header_is_made_anew(home: Path) -> None:
+    log = session(home)
+    other = session(home)
+    lines = log.read_bytes().split(b"\n")
+    log.write_bytes(b"\n".join(lines[1:]))
+    mended(home)
+    assert texts(log) == ["0", "1", "2", "3", "4", "5"]
+    store = SessionManager(str(log.parent)).open_path(str(log))
+    assert store.header.cwd == "/p"
+    assert log.name.endswith(f"_{store.session_id}.jsonl")
+    assert texts(other) == ["0", "1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("content", [b"", b"hello, I am notes\nof two lines\n", b'{"my":"notes"}\n{"id":"x"}\n', b"torn"])
+def test_what_is_no_session_is_left_alone(home: Path, content: bytes) -> None:
+    log = session(home).with_name("2026-03-01_0badc0de.jsonl")
+    log.write_bytes(content)
+    log.chmod(0o600)
+    report = mended(home)
+    assert not any(finding.mended for finding in report.findings)
+    assert "noHeader" in kinds(report)
+    assert log.read_bytes() == content
+
+
+def test_another_version_is_left_alone(home: Path) -> None:
+    log = session(home)
+    log.write_bytes(log.read_bytes().replace(b'"version":3', b'"version":4') + b"{torn")
+    content = log.read_bytes()
+    assert "unsupportedVersion" in kinds(mended(home))
+    assert log.read_bytes() == content
+
+
+def test_what_stays_stays_to_the_byte(home: Path) -> None:
+    log = session(home)
+    odd = (
+        rb'{"kind":"message","id":"0dd","parent_id":"h0","timestamp":"2026-03-01T09:30:00.123456789+08:00",'
+        rb'"data":{"role":"user","n":1E400,"s":"\ud800\u2028"},"new":1}'
+    )
+    log.write_bytes(log.read_bytes() + odd + b"\nbad\n" + odd.replace(b"0dd", b"0ee").replace(b'"h0"', b'"gone"') + b"\n")
+    mended(home)
+    lines = log.read_bytes().split(b"\n")
+    assert odd in lines
+    assert any(b'"data":{"role":"user","n":1E400,"s":"\\ud800\\u2028"},"new":1}' in line and b"0ee" in line for line in lines)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["cut", "drop", "copy", "swap", "noise", "glue"]), st.integers(0, 11), st.integers(0, 11)), max_size=6
+    )
+)
+def test_whatever_was_done_to_the_lines_the_rest_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[str, int, int]]
+) -> None:
+    """Property: after mending the log opens, its chain is whole, nothing more is found, and every undamaged message is in it."""
+    home = tmp_path_factory.mktemp("doctor") / "home"
+    log = session(home, 10)
+    lines = log.read_bytes().split(b"\n")[:-1]
+    whole = set(lines[1:])
+    for what, at, other in damage:
+        at, other = at % len(lines), other % len(lines)
+        if what == "cut":
+            lines[at] = lines[at][: len(lines[at]) // 2]
+        elif what == "drop" and len(lines) > 2:
+            del lines[at]
+        elif what == "copy":
+            lines.insert(other, lines[at])
+        elif what == "swap":
+            lines[at], lines[other] = lines[other], lines[at]
+        elif what == "noise":
+            lines.insert(at, b"\0\xff noise")
+        elif what == "glue" and at + 1 < len(lines):
+            lines[at : at + 2] = [lines[at][:20] + lines[at + 1]]
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    intact = [line for line in lines if line in whole]
+    report = examined(home)
+    if any(finding.kind == "noHeader" and not finding.mendable for finding in report.findings):
+        return
+    mended(home)
+    left = [finding for finding in examined(home).findings if finding.severity != "note"]
+    assert left == []
+    store = SessionManager(str(log.parent)).open_path(str(log))
+    page = entry_page(store, limit=10_000)
+    assert page.broken is None
+    content = log.read_bytes()
+    for line in intact:
+        assert line[line.index(b'"timestamp"') :] in content
+    store.close()
+
+
+def test_a_transcript_with_a_bad_line_becomes_readable(home: Path) -> None:
+    place = Home(str(home)).transcripts("work")
+    store = TranscriptStore(place, durability=PROCESS)
+    store.append("ada", [MESSAGE % number for number in range(3)])
+    log = Path(place, "ada.jsonl")
+    lines = log.read_bytes().split(b"\n")
+    lines[1] = b"[1]"
+    log.write_bytes(b"\n".join(lines))
+    assert only(examined(home), "unreadableLine").line == 2
+    mended(home)
+    assert len(TranscriptStore(place).load("ada")) == 2
+    assert Path(f"{log}.unreadable").read_bytes() == b"[1]\n"
+
+
+def test_a_line_of_the_history_that_nobody_can_read_is_told_and_left(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    history = home / "history.jsonl"
+    history.write_bytes(b'{"display":"x","project":"/p"}\nbad\n')
+    history.chmod(0o600)
+    found = only(mended(home), "unreadableLine")
+    assert (found.line, found.mendable, found.severity) == (2, False, "warning")
+    assert history.read_bytes().endswith(b"bad\n")
+
+
+def rewrite(home: Path, id: str, **fields: object) -> None:
+    path = home / f"tasks/work/{id}.json"
+    record = {**json.loads(path.read_text()), **fields}
+    path.write_text(json.dumps(record, indent=2))
+    path.chmod(0o600)
+
+
+def test_dependencies_are_entered_on_both_sides_and_dangling_ones_taken_out(home: Path) -> None:
+    store = board(home)
+    for subject in ("a", "b", "c"):
+        store.create(subject)
+    rewrite(home, "1", blocks=["2"], unknown={"kept": 1})
+    rewrite(home, "3", blockedBy=["2", "77"])
+    assert sorted(kinds(examined(home))) == ["danglingId", "oneSidedDependency", "oneSidedDependency"]
+    mended(home)
+    assert examined(home).findings == []
+    again = board(home)
+    two = again.get("2")
+    assert two is not None
+    assert (two.blocked_by, two.blocks) == (["1"], ["3"])
+    assert json.loads((home / "tasks/work/1.json").read_text())["unknown"] == {"kept": 1}
+
+
+def test_a_circle_of_tasks_is_told_and_left_to_people(home: Path) -> None:
+    store = board(home)
+    for subject in ("a", "b", "c"):
+        store.create(subject)
+    rewrite(home, "1", blockedBy=["3"], blocks=["2"])
+    rewrite(home, "2", blockedBy=["1"], blocks=["3"])
+    rewrite(home, "3", blockedBy=["2"], blocks=["1"])
+    found = only(mended(home), "dependencyCycle")
+    assert "--unblock-by" in found.reason
+    assert not found.mended
+    assert kinds(examined(home)) == ["dependencyCycle"]
+
+
+def test_a_circle_across_one_sided_dependencies_is_seen(home: Path) -> None:
+    store = board(home)
+    store.create("a")
+    store.create("b")
+    rewrite(home, "1", blockedBy=["2"])
+    rewrite(home, "2", blockedBy=["1"])
+    assert "dependencyCycle" in kinds(examined(home))
+
+
+def test_a_mark_below_a_file_is_raised(home: Path) -> None:
+    store = board(home)
+    for subject in ("a", "b", "c"):
+        store.create(subject)
+    mark = home / "tasks/work/.highwatermark"
+    mark.write_text("1")
+    assert kinds(examined(home)) == ["lowHighWaterMark"]
+    mended(home)
+    assert mark.read_text().strip() == "3"
+
+
+def test_lapsed_leases_are_told_and_given_back(home: Path) -> None:
+    store = board(home)
+    store.create("a")
+    store.claim("1", "dead", lease_ms=1)
+    time.sleep(0.01)
+    found = only(examined(home), "lapsedLease")
+    assert found.severity == "note"
+    assert "dead" in found.reason
+    mended(home)
+    assert "owner" not in json.loads((home / "tasks/work/1.json").read_text())
+    assert examined(home).findings == []
+
+
+def test_task_files_that_are_none(home: Path) -> None:
+    store = board(home)
+    store.create("a")
+    folder = home / "tasks/work"
+    for name, content in (
+        ("2.json", "{"),
+        ("007.json", '{"id":"007"}'),
+        ("5.json", '{"id":"6","status":"pending"}'),
+        ("1 (copy).json", '{"id":"1"}'),
+    ):
+        (folder / name).write_text(content)
+        (folder / name).chmod(0o600)
+    rewrite(home, "1", status="paused")
+    found = {(Path(finding.path).name, finding.kind) for finding in examined(home).findings}
+    assert found >= {
+        ("2.json", "unreadableTask"),
+        ("007.json", "misnamedTask"),
+        ("5.json", "misnamedTask"),
+        ("1 (copy).json", "strayFile"),
+        ("1.json", "badStatus"),
+    }
+
+
+def test_a_roster_that_is_none(home: Path) -> None:
+    roster = RosterStore(durability=PROCESS)
+    roster.set_dir(Home(str(home)).team("work"))
+    roster.set_team("x")
+    Path(Home(str(home)).team("work"), "roster.json").write_text("[]")
+    assert "unreadableRoster" in kinds(examined(home))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_what_others_can_read_is_made_private(home: Path) -> None:
+    log = session(home)
+    log.chmod(0o644)
+    log.parent.chmod(0o755)
+    assert kinds(examined(home)) == ["readableByOthers", "readableByOthers"]
+    mended(home)
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert log.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_crash_left_is_moved_to_the_trash_and_what_is_in_use_is_not(home: Path) -> None:
+    log = session(home)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    stale = log.parent / f".x.json.{ended.pid}-1-abcd.tmp"
+    busy = log.parent / f".x.json.{os.getpid()}-1-abcd.tmp"
+    for path in (stale, busy):
+        path.write_bytes(b"half")
+        path.chmod(0o600)
+        os.utime(path, (time.time() - 60, time.time() - 60))
+    found = only(examined(home), "staleTemporary")
+    assert found.path == str(stale)
+    done = only(mended(home), "staleTemporary")
+    assert not stale.exists()
+    assert Path(done.kept).read_bytes() == b"half"
+    assert busy.exists()
+
+
+def test_links_out_of_the_home_are_told(home: Path, tmp_path: Path) -> None:
+    log = session(home)
+    (log.parent / "2026-01-01_11111111.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert kinds(examined(home)) == ["linkOutside"]
+
+
+def test_a_file_that_may_not_be_read_hides_no_other(home: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    log, other = session(home), session(home)
+    log.chmod(0)
+    other.write_bytes(other.read_bytes() + b"bad\n")
+    assert sorted(kinds(examined(home))) == ["unreadableFile", "unreadableLine"]
+
+
+def test_what_cannot_be_mended_now_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = session(home)
+    content = log.read_bytes() + b"bad\nx"
+    log.write_bytes(content)
+    monkeypatch.setattr("crewlog.storage.files.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    found = only(mend(Home(str(home)), examined(home), PROCESS), "unreadableLine")
+    assert "not mended" in found.reason
+    assert "ENOSPC" in found.reason
+    assert log.read_bytes() == content
+
+
+def test_appends_go_on_after_mending(home: Path) -> None:
+    """A store that was open before notices that its log was replaced."""
+    log = session(home)
+    store = SessionManager(str(log.parent), durability=PROCESS).open_path(str(log))
+    log.write_bytes(log.read_bytes() + b"bad\n")
+    mended(home)
+    store.append([NewEntry("message", MESSAGE % 99)])
+    assert texts(log)[-1] == "99"
+
+
+def test_progress_is_told_up_to_the_end(home: Path) -> None:
+    session(home)
+    seen: list[tuple[int, int]] = []
+    examine(Home(str(home)), lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)

@@ -1,0 +1,167 @@
+"""Search, statistics, and the trash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crewlog.storage import PROCESS, InvalidName, NewEntry, SessionManager, SessionNotFound, StorageFailed, TaskStore, TranscriptStore
+from crewlog.storage.home import Home
+from crewlog.storage.query import parse_query
+from crewlog.storage.search import Hit, search
+from crewlog.storage.sessions import SessionStore
+from crewlog.storage.stats import gather_stats
+from crewlog.storage.trash import Trash
+
+
+def said(text: str, role: str = "user", **more: object) -> NewEntry:
+    return NewEntry("message", json.dumps({"role": role, "content": [{"type": "text", "text": text}], **more}).encode())
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> SessionManager:
+    return SessionManager(str(tmp_path / "home/projects/-x"), durability=PROCESS)
+
+
+@pytest.fixture
+def store(manager: SessionManager) -> SessionStore:
+    call = {"type": "toolCall", "tool_call": {"id": "c", "name": "read_file", "args": {"path": "src/a/b.py"}}}
+    store = manager.create("/x")
+    store.append(
+        [
+            said("Where is foo_bar() defined? The parser fails."),
+            NewEntry("message", json.dumps({"role": "assistant", "content": [call]}).encode()),
+            said("it is in the Parser of the weather 天气预报 module", "assistant"),
+            said("Straße und größer"),
+            NewEntry("compaction", b'{"summary":"We spoke about parsers."}'),
+            NewEntry("llm_call", b'{"provider":"p","model":"sonata-2","input_tokens":5,"output_tokens":1}'),
+            NewEntry("message", b'{"role":"user","content":"odd"}'),
+        ]
+    )
+    return store
+
+
+def find(manager: SessionManager, query: str) -> list[Hit]:
+    return search(manager.list().sessions, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("parser", 2),
+        ("PARSER fails", 1),
+        ("pars*", 3),
+        ('"the parser"', 2),
+        ('"parser the"', 0),
+        ("foo_bar()", 1),
+        ("foo_ba", 0),
+        ("src/a/b.py", 1),
+        ("b.py", 1),
+        ("天气", 1),
+        ("气预", 1),
+        ("straße", 1),
+        ("parser role:assistant", 1),
+        ("role:user", 2),
+        ("tool:read_file", 1),
+        ("kind:compaction parsers", 1),
+        ("model:sonata", 1),
+        ("parser after:2020-01-01", 2),
+        ("parser before:2020-01-01", 0),
+        ("after:nonsense", 0),
+        ("", 0),
+        ("   ", 0),
+    ],
+)
+def test_what_is_found(manager: SessionManager, store: SessionStore, query: str, count: int) -> None:
+    assert len(find(manager, query)) == count
+
+
+def test_snippets_and_order(manager: SessionManager, store: SessionStore) -> None:
+    store.append([said("parser parser parser " + "and so on " * 200 + "needle in the haystack")])
+    best, *_ = find(manager, "parser")
+    assert "«parser» «parser»" in best.snippet
+    (hit,) = find(manager, "needle")
+    assert "«needle»" in hit.snippet
+    assert len(hit.snippet) < 200
+    scores = [hit.score for hit in find(manager, "parser")]
+    assert scores == sorted(scores, reverse=True)
+    assert len(search(manager.list().sessions, "parser", 1)) == 1
+    assert search(manager.list().sessions, "parser", keep_going=lambda: False) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40))
+def test_no_query_is_an_error(text: str) -> None:
+    parse_query(text)
+
+
+def test_queries_that_look_like_syntax(manager: SessionManager, store: SessionStore) -> None:
+    for query in ('"', "*", "role:", "NEAR(a b)", "a AND (b", "';--", "^x", "col:x", "-a", '""', "after:"):
+        assert isinstance(find(manager, query), list)
+
+
+def test_statistics(manager: SessionManager, store: SessionStore) -> None:
+    for latency in (100, 200, 300, 400):
+        call = {"provider": "p", "model": "m", "input_tokens": 10, "output_tokens": 2, "cache_read_tokens": 30, "latency_ms": latency}
+        store.append([NewEntry("llm_call", json.dumps(call).encode())])
+    broken = {
+        "prev_cache_read_tokens": 30,
+        "curr_cache_read_tokens": 0,
+        "drop_absolute": 30,
+        "drop_fraction": 1,
+        "tools_changed": True,
+        "note": "n",
+    }
+    store.append([NewEntry("llm_call", json.dumps({"provider": "p", "model": "m", "cache_break": broken}).encode())])
+    store.append([said("x", "assistant", usage={"input": 1, "output": 1, "model": "m", "cost": {"total": 0.5}})])
+    store.append([NewEntry("llm_call", b'{"model":5}')])
+    found = gather_stats(manager.list().sessions)
+    usage = found.by_model["m"]
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cost) == (5, 40, 8, 120, 0.5)
+    assert usage.cache_hit_rate == 0.75
+    assert (usage.percentile(0.5), usage.percentile(0.95)) == (300, 400)
+    assert found.total.calls == 6
+    (cache_break,) = found.cache_breaks
+    assert (cache_break.reasons, cache_break.dropped_tokens, cache_break.note) == (["tools"], 30, "n")
+    assert list(found.by_session) == [store.session_id]
+    assert gather_stats(manager.list().sessions, since=2**62).total.calls == 0
+    assert gather_stats(manager.list().sessions, keep_going=lambda: False).sessions == 0
+    Path(store.path).unlink()
+    assert manager.list().sessions == []
+
+
+def test_deleting_and_restoring(tmp_path: Path, manager: SessionManager, store: SessionStore) -> None:
+    home = Home(str(tmp_path / "home"))
+    trash = Trash(home, PROCESS)
+    session_id, path = store.session_id, Path(store.path)
+    tasks = TaskStore(durability=PROCESS, root=home.path)
+    tasks.set_dir(home.task_list(session_id))
+    tasks.create("a")
+    TranscriptStore(home.transcripts(session_id), durability=PROCESS).append("ada", [b'{"role":"user"}'])
+    content = path.read_bytes()
+    trash.delete(session_id, str(path))
+    assert not path.exists()
+    assert not Path(home.task_list(session_id)).exists()
+    assert manager.list().sessions == []
+    with pytest.raises(SessionNotFound):
+        trash.delete(session_id, str(path))
+    assert trash.restore(session_id) == str(path)
+    assert path.read_bytes() == content
+    assert [task.id for task in tasks.list()] == ["1"]
+    assert TranscriptStore(home.transcripts(session_id)).count("ada") == 1
+    with pytest.raises(SessionNotFound):
+        trash.restore(session_id)
+    with pytest.raises(InvalidName):
+        trash.restore("../x")
+    trash.delete(session_id, str(path))
+    path.write_bytes(content)
+    with pytest.raises(StorageFailed, match="something stands"):
+        trash.restore(session_id)
+    trash.delete(session_id, str(path))  # a second one of the same id: both are kept
+    assert trash.restore(session_id) == str(path)
+    path.unlink()
+    assert trash.restore(session_id) == str(path)

@@ -1,0 +1,315 @@
+"""What viewers ask of a session: pages, branches, forks, exports; lists; and lines of a size that few expect."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crewlog.storage import (
+    PROCESS,
+    EntryNotFound,
+    GoalStateEntry,
+    InvalidArgument,
+    LLMCallEntry,
+    NewEntry,
+    SessionCorrupt,
+    SessionManager,
+    SessionNotFound,
+    UnsupportedVersion,
+)
+from crewlog.storage.export import export
+from crewlog.storage.sessions import Node, SessionStore
+from crewlog.storage.views import branches, entry_page
+
+
+def said(text: str, role: str = "user") -> bytes:
+    return json.dumps({"role": role, "content": [{"type": "text", "text": text}]}).encode()
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> SessionManager:
+    return SessionManager(str(tmp_path / "projects" / "-x"), durability=PROCESS)
+
+
+@pytest.fixture
+def store(manager: SessionManager) -> SessionStore:
+    return manager.create("/x", name="first name")
+
+
+def ids(lines: list[bytes]) -> list[str]:
+    return [json.loads(line)["id"] for line in lines]
+
+
+def texts(store: SessionStore, at: str | None = None) -> list[str]:
+    return [json.loads(bytes(raw))["content"][0]["text"] for raw in store.snapshot(at).messages]
+
+
+def test_pages_cover_the_chain_from_either_side(store: SessionStore) -> None:
+    chain = ["h0"] + [store.append_message(said(str(number))).id for number in range(25)]
+    page = entry_page(store, limit=10)
+    assert (ids(page.entries), page.has_more, page.total) == (chain[-10:], True, 26)
+    found = ids(page.entries)
+    while page.has_more:
+        page = entry_page(store, before=found[0], limit=10)
+        found = ids(page.entries) + found
+    assert found == chain
+    found = []
+    page = entry_page(store, after="h0", limit=7)
+    while True:
+        found += ids(page.entries)
+        if not page.has_more:
+            break
+        page = entry_page(store, after=found[-1], limit=7)
+    assert found == chain[1:]
+    assert entry_page(store, after=chain[-1]).entries == []
+    assert ids(entry_page(store, kinds=["header"]).entries) == ["h0"]
+    with pytest.raises(EntryNotFound):
+        entry_page(store, after="nope")
+    with pytest.raises(InvalidArgument, match="before"):
+        entry_page(store, after="h0", before="h0")
+
+
+def test_a_page_bounded_in_bytes_never_carries_what_is_larger(store: SessionStore) -> None:
+    for number in range(3):
+        store.append_message(said(str(number)))
+    large = store.append_message(said("x" * 100_000)).id
+    for number in range(3):
+        store.append_message(said(str(number)))
+    page = entry_page(store, max_bytes=5_000)
+    assert sum(len(line) for line in page.entries) < 6_000
+    shown = next(json.loads(line) for line in page.entries if json.loads(line)["id"] == large)
+    assert shown["data"] is None
+    assert shown["omittedBytes"] > 100_000
+    assert len(entry_page(store, max_bytes=1).entries) == 1  # never an empty page where there is something
+
+
+def test_branches_forks_and_rewinds(store: SessionStore, manager: SessionManager) -> None:
+    first = store.append_message(said("one")).id
+    second = store.append_message(said("two")).id
+    store.rewind(first)
+    third = store.append_message(said("three")).id
+    assert texts(store) == ["one", "three"]
+    assert texts(store, second) == ["one", "two"]
+    current, other = branches(store)
+    assert (current.leaf_id, current.current, current.last_text, current.length) == (third, True, "three", 4)
+    assert (other.leaf_id, other.current, other.last_text, other.length) == (second, False, "two", 3)
+    assert ids(entry_page(store, leaf_id=second).entries) == ["h0", first, second]
+    fork = manager.fork(store, "/elsewhere", second)
+    assert texts(fork) == ["one", "two"]
+    assert (fork.header.cwd, fork.header.name) == ("/elsewhere", "first name")
+    assert fork.session_id != store.session_id
+    fork.append_message(said("only here"))
+    assert texts(store) == ["one", "three"]
+    with pytest.raises(EntryNotFound):
+        store.rewind("nope")
+    with pytest.raises(EntryNotFound):
+        manager.fork(store, "/x", "nope")
+
+
+def test_a_missing_parent_in_the_middle_hides_nothing(store: SessionStore) -> None:
+    """500 good entries, one of which names a parent that is not there (cases, 1)."""
+    path = Path(store.path)
+    for number in range(500):
+        store.append_message(said(str(number)))
+    lines = path.read_bytes().splitlines(keepends=True)
+    entry = json.loads(lines[251])
+    lines[251] = lines[251].replace(entry["parent_id"].encode(), b"deadbeef")
+    path.write_bytes(b"".join(lines))
+    again = SessionManager(str(path.parent)).open_path(str(path))
+    with pytest.raises(EntryNotFound, match="deadbeef"):
+        again.snapshot()
+    page = entry_page(again, limit=1000)
+    assert len(page.entries) == 250
+    assert page.broken is not None
+    assert (page.broken.entry_id, page.broken.missing_parent_id) == (entry["id"], "deadbeef")
+    current, other = branches(again)
+    assert current.broken is not None
+    assert other.last_text == "249"
+    told = export(again, "markdown")
+    assert "499" in told
+    assert "deadbeef" in told
+    assert json.loads(export(again, "json"))["broken"]
+
+
+def test_exports_hold_text_and_never_markup(store: SessionStore) -> None:
+    hostile = '<script>alert(1)</script> [x](command:evil) ``` \u202e"'
+    call = {"type": "toolCall", "tool_call": {"id": "c", "name": "<b>run", "args": {"cmd": hostile}}}
+    thinking = {"type": "thinking", "thinking": hostile}
+    image = {"type": "image", "image": {"url": "javascript:alert(1)", "mime_type": "image/png"}}
+    store.append_message(said(hostile))
+    store.append_message(json.dumps({"role": "assistant", "content": [thinking, call, image]}).encode())
+    store.append_message(
+        json.dumps({"role": "tool", "content": [{"type": "text", "text": hostile}], "metadata": {"tool_call_id": "c"}}).encode()
+    )
+    store.append_compaction(hostile)
+    store.append_model_change("<i>", "m")
+    store.set_name(hostile)
+    page = export(store, "html")
+    assert "<script" not in page
+    assert "<b>run" not in page
+    assert "javascript:" not in page.replace("<pre>javascript:alert(1)</pre>", "")
+    assert "default-src 'none'" in page
+    assert page.count("<details") == page.count("</details>") >= 4
+    told = export(store, "markdown")
+    assert told.count("````") >= 2  # a fence longer than any in the text
+    document = json.loads(export(store, "json"))
+    assert [entry["kind"] for entry in document["entries"]][:2] == ["header", "message"]
+    with pytest.raises(InvalidArgument, match="format"):
+        export(store, "pdf")
+
+
+def test_state_entries(store: SessionStore) -> None:
+    store.append_model_change("p", "m")
+    store.append_reasoning_effort_change("high")
+    store.append_plan_state("approved", "slug", "yolo")
+    store.append_goal_state(GoalStateEntry("active", id="g", objective="ship", tokens_used=5))
+    store.append_llm_call(LLMCallEntry("p", "m", 10, 5))
+    store.append([NewEntry("thinking_change", b'{"level":"older name"}')])
+    found = store.snapshot()
+    assert (found.provider, found.model, found.reasoning_effort) == ("p", "m", "older name")
+    assert (found.plan_phase, found.plan_slug, found.plan_pre_mode) == ("approved", "slug", "yolo")
+    assert json.loads(bytes(found.goal))["objective"] == "ship"
+    assert found.name == "first name"
+    store.set_name("second")
+    assert store.header.name == "second"
+    assert store.snapshot().name == "second"
+
+
+def test_a_snapshot_reads_nothing_that_a_compaction_replaced(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        store.append_message(said(f"replaced {number}"))
+    store.append_model_change("p", "before")
+    store.append_compaction("sum", [said("kept")])
+    store.append_message(said("after"))
+    read: list[bytes] = []
+    real = SessionStore.read_lines
+
+    def reading(self: SessionStore, nodes: Sequence[Node]) -> Iterator[bytes]:
+        for line in real(self, nodes):
+            read.append(line)
+            yield line
+
+    monkeypatch.setattr(SessionStore, "read_lines", reading)
+    found = store.snapshot()
+    assert [json.loads(bytes(raw))["content"][0]["text"] for raw in found.messages] == ["sum", "kept", "after"]
+    assert found.model == "before"  # state before it still counts
+    assert not [line for line in read if b"replaced" in line]
+
+
+def test_a_snapshot_after_an_append_reads_only_that(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(100):
+        store.append_message(said(str(number)))
+    assert len(store.snapshot().messages) == 100
+    store.append_message(said("new"))
+    read: list[bytes] = []
+    real = SessionStore.read_lines
+
+    def reading(self: SessionStore, nodes: Sequence[Node]) -> Iterator[bytes]:
+        for line in real(self, nodes):
+            read.append(line)
+            yield line
+
+    monkeypatch.setattr(SessionStore, "read_lines", reading)
+    assert len(store.snapshot().messages) == 101
+    assert len(read) == 1
+    assert store.cached_bytes > 0
+    store.drop_cache()
+    assert store.cached_bytes == 0
+    assert len(store.snapshot().messages) == 101
+
+
+LARGE = """
+import os, resource, sys, time
+from crewlog.storage import SessionManager
+from crewlog.storage.views import entry_page
+path = sys.argv[1]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+store = SessionManager(os.path.dirname(path)).open_path(path)
+assert len(store.snapshot().messages) == 14
+grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+page = entry_page(store, max_bytes=100_000)
+assert len(page.entries) == 15 and sum(map(len, page.entries)) < 100_000
+print(grown)
+"""
+
+
+def test_a_message_of_100_megabytes(store: SessionStore) -> None:
+    size = 100_000_000
+    store.append_message(b'{"role":"user","content":[{"type":"text","text":"' + b"x" * size + b'"}]}')
+    for number in range(13):
+        store.append_message(said(str(number)))
+    done = subprocess.run([sys.executable, "-c", LARGE, store.path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 2.2 * size
+    assert resource.getpagesize()
+
+
+def test_lists(manager: SessionManager) -> None:
+    assert manager.list().sessions == []
+    assert manager.most_recent() is None
+    made = [manager.create("/x", name=f"n{number}") for number in range(3)]
+    made[0].append_message(said("the newest now"))
+    found = manager.list()
+    assert found.sessions[0].id == made[0].session_id
+    assert (found.sessions[0].first_message, found.sessions[0].message_count) == ("the newest now", 1)
+    newest = manager.most_recent()
+    assert newest is not None
+    assert newest.id == made[0].session_id
+    made[1].append([NewEntry("message", said("x" * 200))])
+    assert manager.list().sessions[0].first_message == "x" * 77 + "..."
+    Path(made[2].path).unlink()
+    (Path(manager.dir) / "odd.jsonl").write_text("hello, I am notes\n")
+    (Path(manager.dir) / "empty.jsonl").write_text("")
+    (Path(manager.dir) / "folder.jsonl").mkdir()
+    found = manager.list()
+    assert len(found.sessions) == 2
+    assert {Path(item.path).name for item in found.skipped} == {"odd.jsonl", "empty.jsonl", "folder.jsonl"}
+    assert all(item.reason for item in found.skipped)
+    with pytest.raises(SessionNotFound):
+        manager.open("00000000")
+    with pytest.raises(SessionCorrupt):
+        manager.open_path(str(Path(manager.dir) / "odd.jsonl"))
+    assert (Path(manager.dir) / "odd.jsonl").read_text() == "hello, I am notes\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", SessionCorrupt),
+        (b"\n\n", SessionCorrupt),
+        (b"hello, I am notes and no session", SessionCorrupt),
+        (b'{"kind":"header","id":"h0","data":{"version":2}}\n', UnsupportedVersion),
+        (b'{"kind":"header","id":"h0","data":{"version":"3"}}\n', SessionCorrupt),
+        (b'{"kind":"header","id":"h0"}\n', SessionCorrupt),
+    ],
+)
+def test_what_is_no_session_is_told_and_never_changed(manager: SessionManager, content: bytes, error: type[Exception]) -> None:
+    os.makedirs(manager.dir)
+    path = Path(manager.dir) / "2026-01-01_00000000.jsonl"
+    path.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(error):
+            manager.open("00000000")
+    assert path.read_bytes() == content
+
+
+def test_new_ids_are_never_those_of_the_log(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: list[Any] = []
+    taken = store.append_message(said("a")).id
+    real = os.urandom
+
+    def urandom(size: int) -> bytes:
+        offered.append(size)
+        return bytes.fromhex(taken) if len(offered) < 4 else real(size)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    assert store.append_message(said("b")).id != taken
+    assert len(offered) == 4
