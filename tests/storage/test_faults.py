@@ -37,7 +37,7 @@ WRITING = ("write", "replace", "fdatasync", "fsync", "unlink", "mkdir")
 
 
 class Session:
-    known: dict[Path, str] = {}  # noqa: RUF012 - found before any call is made to fail
+    known: dict[Path, str] = {}
 
     def __init__(self, folder: Path) -> None:
         path = self.known.get(folder) or self.known.setdefault(folder, str(next(iter(folder.glob("*.jsonl")))))
