@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -29,6 +30,16 @@ LAZY = {
 
 
 class _Lazy(click.Group):
+    def invoke(self, context: click.Context) -> object:
+        """A reader that went away, as in `crewlog … | head`, is no failure."""
+        try:
+            done = super().invoke(context)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python must not complain at its end either
+            return None
+        return done
+
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted([*self.commands, *LAZY])
 
@@ -87,7 +98,6 @@ def run(arguments: Sequence[str]) -> int:
     """Runs a command line; the exit code."""
     try:
         done = crewlog.main(args=list(arguments), prog_name="crewlog", standalone_mode=False)
-        sys.stdout.flush()
         return done if isinstance(done, int) else DONE
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -97,18 +107,8 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("crewlog: interrupted", err=True)
         return REFUSED
-    except BrokenPipeError:
-        return _reader_went_away()
     except Exception as error:  # noqa: BLE001  # told where it is one of ours, raised again where it is a fault
         return _refused(error, as_json="--json" in arguments)
-
-
-def _reader_went_away() -> int:
-    """`crewlog … | head` is no failure; Python must not complain at its end either."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return DONE
 
 
 def _refused(error: Exception, *, as_json: bool) -> int:

@@ -209,10 +209,17 @@ class _Line(msgspec.Struct):
     parent_id: str
     kind: str = ""
 
+    @property
+    def is_header(self) -> bool:
+        return self.id == HEADER_ID and self.kind == EntryKind.HEADER
+
     def moved(self, id: str, parent_id: str) -> _Line:
         """The same entry under another id or parent; all else of it stays to the byte."""
-        parts = rawjson.members(self.content)
-        parts["id"] = rawjson.encode_string(id)
+        parts: dict[str, bytes] = {}
+        for name, value in rawjson.members(self.content).items():
+            parts[name] = value
+            if name == "id":
+                parts["id"], parts["parent_id"] = rawjson.encode_string(id), b""
         parts["parent_id"] = rawjson.encode_string(parent_id)
         return _Line(rawjson.join_members(parts), id, parent_id, self.kind)
 
@@ -220,9 +227,13 @@ class _Line(msgspec.Struct):
 def mended_session(lines: Iterable[bytes], session_id: str, cwd: str) -> Mended:
     """A session that opens and whose every entry can be reached. `session_id`, `cwd`: for the header, should it be lost."""
     entries, taken_out = _usable_entries(lines)
-    if not entries or (entries[0].id, entries[0].kind) != (HEADER_ID, EntryKind.HEADER):
-        _rename_false_headers(entries)
-        entries.insert(0, _new_header(entries, session_id, cwd))
+    if not entries or not entries[0].is_header:
+        header = next((entry for entry in entries if entry.is_header), None)
+        if header is not None:
+            entries.remove(header)
+        else:
+            _rename_false_headers(entries)
+        entries.insert(0, header or _new_header(entries, session_id, cwd))
     _tell_apart(entries)
     _hang_up(entries)
     return Mended([entry.content for entry in entries], taken_out)
