@@ -433,7 +433,9 @@ def test_a_client_that_does_not_read_costs_no_memory(home: Path) -> None:
 
         thread = threading.Thread(target=reader._read, daemon=True)
         thread.start()
-        final = reader.wait_notification("task/didChange", lambda p: any(task.get("description", "").startswith("9999 ") for task in p["changed"]))
+        final = reader.wait_notification(
+            "task/didChange", lambda p: any(task.get("description", "").startswith("9999 ") for task in p["changed"])
+        )
         assert final["counts"]["total"] == 1
         told = reader.notifications("task/didChange")
         assert len(told) < 1000
