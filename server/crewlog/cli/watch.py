@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -47,7 +48,11 @@ def watch(once: bool, list_id: str | None, project: str | None, home: str | None
         _show_once(local, list_id)
         return
     signal.signal(signal.SIGTERM, lambda number, stack: sys.exit(0))
-    with contextlib.suppress(KeyboardInterrupt), Client(home=local.ws.home.path, cwd=local.ws.cwd, name="crewlog watch") as client:
+    quiet = subprocess.DEVNULL  # a log line in the middle of the picture would help nobody
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Client(home=local.ws.home.path, cwd=local.ws.cwd, name="crewlog watch", stderr=quiet) as client,
+    ):
         if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             _tell_changes(client, as_json)
         else:
