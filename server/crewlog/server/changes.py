@@ -32,7 +32,7 @@ from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import StorageError
 
 SHORTEST_WINDOW = 0.002
-LONGEST_WINDOW = 0.06
+LONGEST_WINDOW = 0.07
 """Seconds between two rounds of telling."""
 _LAPSE_MARGIN = 0.002
 _LOOKS_A_TURN = 20
@@ -315,7 +315,7 @@ class Changes:
     def _gather(self) -> None:
         """What is to be looked at in this round."""
         assert self._arrangement is not None
-        self._window = min(self._window * 2, LONGEST_WINDOW) if self._news > 1 else max(self._window / 2, SHORTEST_WINDOW)
+        self._window = min(self._window * 4, LONGEST_WINDOW) if self._news > 1 else max(self._window / 2, SHORTEST_WINDOW)
         self._news = 0
         dirty, self._dirty = self._dirty, {}
         if ALL in dirty:

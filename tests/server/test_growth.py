@@ -1,0 +1,100 @@
+"""Does a server that works for long stay as small as it was?"""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from server.rawclient import RawClient, serving
+
+REQUESTS = 100_000
+FOREIGN = 10_000
+TASK = '{"id": "%s", "subject": "%s", "status": "pending", "blocks": [], "blockedBy": []}'
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell a process's memory in /proc")
+
+
+def memory(client: RawClient) -> int:
+    """Resident bytes."""
+    text = Path(f"/proc/{client.process.pid}/status").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
+
+
+def descriptors(client: RawClient) -> int:
+    return len(os.listdir(f"/proc/{client.process.pid}/fd"))
+
+
+def work(client: RawClient, count: int, session: str) -> None:
+    """`count` requests of many kinds, pipelined a hundred at a time."""
+    kinds = [
+        ("task/update", {"listId": "x", "id": "1", "subject": "again"}),
+        ("task/get", {"listId": "x", "id": "1"}),
+        ("task/list", {"listId": "x"}),
+        ("task/claim", {"listId": "x", "id": "2", "owner": "a", "leaseMs": 60_000}),
+        ("task/renew", {"listId": "x", "id": "2", "owner": "a"}),
+        ("task/release", {"listId": "x", "id": "2", "owner": "a"}),
+        ("session/snapshot", {"sessionId": session}),
+        ("session/entries", {"sessionId": session, "limit": 1}),
+        ("plan/load", {"name": "p"}),
+        ("roster/get", {"listId": "x"}),
+        ("history/get", {"index": 0}),
+        ("crewlog/status", {}),
+        ("task/get", {"listId": "..", "id": "1"}),
+        ("no/such", {}),
+    ]
+    for start in range(0, count, 98):
+        for id in [client.start(*kinds[number % len(kinds)]) for number in range(start, min(start + 98, count))]:
+            client.wait_reply(id)
+        client.messages.clear()
+
+
+def edit_by_hand(client: RawClient, home: Path, count: int) -> None:
+    """`count` changes by another program, and proof that the last was heard of."""
+    for number in range(count):
+        (home / "tasks" / "x" / "1.json").write_text(TASK % (1, f"by hand {number}"))
+        if number % 1000 == 999:
+            wanted = f"by hand {number}"
+            client.wait_notification("task/didChange", lambda p, w=wanted: any(task["subject"] == w for task in p["changed"]))
+            client.messages.clear()
+
+
+def test_a_server_does_not_grow(home: Path) -> None:
+    with serving(home) as client:
+        session = client.request("session/create")["session"]["id"]
+        client.request("session/append", {"sessionId": session, "entries": [{"kind": "message", "data": {"role": "user"}}]})
+        for subject in ("one", "two", "three"):
+            client.request("task/create", {"listId": "x", "subject": subject})
+        client.request("plan/save", {"name": "p", "content": "c"})
+        client.request("history/add", {"text": "t"})
+        client.request("subscribe", {"topics": ["task", "session"], "listIds": ["x"]})
+        work(client, REQUESTS // 10, session)
+        edit_by_hand(client, home, FOREIGN // 10)
+        gc.collect()
+        before, open_before = memory(client), descriptors(client)
+        work(client, REQUESTS, session)
+        edit_by_hand(client, home, FOREIGN)
+        assert memory(client) - before < 10_000_000
+        assert descriptors(client) <= open_before
+
+
+def test_many_of_everything_stay_within_bounds(home: Path) -> None:
+    """A thousand sessions and lists touched once each leave neither descriptors nor memory behind."""
+    with serving(home, {"subscribe": False}) as client:
+
+        def touch(name: str) -> None:
+            session = client.request("session/create")["session"]["id"]
+            client.request("session/append", {"sessionId": session, "entries": [{"kind": "message", "data": {"role": "user"}}]})
+            client.request("task/create", {"listId": name, "subject": "s"})
+            client.request("roster/setTeam", {"listId": name, "team": "t"})
+            client.request("transcript/append", {"listId": name, "agent": "a", "messages": [{"role": "user"}]})
+
+        for number in range(150):
+            touch(f"warm{number}")
+        before, open_before = memory(client), descriptors(client)
+        for number in range(700):
+            touch(f"list{number}")
+        assert descriptors(client) <= open_before + 5
+        assert memory(client) - before < 10_000_000
