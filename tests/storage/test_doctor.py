@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crewlog.storage import PROCESS, Home, NewEntry, RosterStore, SessionManager, TaskStore, TranscriptStore
+from crewlog.storage import PROCESS, Home, NewEntry, RosterStore, SessionManager, StorageFailed, TaskStore, TranscriptStore
 from crewlog.storage.doctor import Finding, Report, examine, mend
 from crewlog.storage.views import entry_page
 
@@ -444,3 +445,120 @@ def test_progress_is_told_up_to_the_end(home: Path) -> None:
     examine(Home(str(home)), lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1]
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, target: str, wanted: Path) -> None:
+    """Lets the system refuse one file to whoever uses `target`, as it would refuse another user's."""
+    module = target.rpartition(".")[0]
+    real: Callable[..., object] = os.open if module.endswith(".os") else open
+
+    def refuse(path: object, *arguments: object, **options: object) -> object:
+        if str(path) == str(wanted):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(target, refuse, raising=False)
+
+
+def test_files_that_the_system_refuses_are_named_and_hide_no_other(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, other = session(home), session(home)
+    board(home).create("a")
+    other.write_bytes(other.read_bytes() + b"bad\n")
+    refusing(monkeypatch, "crewlog.storage.log.os.open", log)
+    refusing(monkeypatch, "crewlog.storage.doctor.open", home / "tasks/work/1.json")
+    report = examined(home)
+    assert sorted(kinds(report)) == ["unreadableFile", "unreadableFile", "unreadableLine"]
+    assert {Path(finding.path) for finding in report.findings} == {log, other, home / "tasks/work/1.json"}
+
+
+def test_what_is_odd_but_harmless_is_only_noted(home: Path) -> None:
+    log = session(home)
+    lines = log.read_bytes().split(b"\n")
+    moment = json.loads(lines[2])["timestamp"].encode()
+    lines[2] = lines[2].replace(b'"timestamp":"' + moment, b'"timestamp":"yesterday')
+    lines[4:4] = [lines[0], b" ", "\u2003".encode()]
+    log.write_bytes(b"\n".join(lines))
+    report = examined(home)
+    assert [(finding.kind, finding.severity) for finding in report.findings] == [("badTimestamp", "note"), ("secondHeader", "note")]
+
+
+def test_headers_that_do_not_fit(home: Path) -> None:
+    misnamed, bad = session(home), session(home)
+    misnamed.rename(misnamed.with_name("2026-03-01_0badcafe.jsonl"))
+    bad.write_bytes(bad.read_bytes().replace(b'"cwd":"/p"', b'"cwd":[1]'))
+    assert sorted(kinds(examined(home))) == ["badHeader", "misnamedSession"]
+
+
+def test_something_that_only_bears_the_header_s_id_is_kept_under_another(home: Path) -> None:
+    log = session(home)
+    lines = log.read_bytes().split(b"\n")
+    lines[0] = lines[1].replace(json.loads(lines[1])["id"].encode(), b"h0").replace(b'"parent_id":"h0",', b"")
+    log.write_bytes(b"\n".join(lines))
+    mended(home)
+    assert texts(log) == ["0", "1", "2", "3", "4", "5"]
+    assert log.read_bytes().count(b'"text":"0"') == 2
+    assert examined(home).findings == []
+
+
+def test_a_header_s_folder_is_asked_of_sessions_that_can_be_read(home: Path) -> None:
+    log = session(home)
+    log.write_bytes(b"\n".join(log.read_bytes().split(b"\n")[1:]))
+    log.with_name("2000-01-01_00000000.jsonl").write_bytes(b"no session")
+    mended(home)
+    assert SessionManager(str(log.parent)).open_path(str(log)).header.cwd == ""
+
+
+def test_what_somebody_else_mended_meanwhile_is_left(home: Path) -> None:
+    store = board(home)
+    store.create("a")
+    store.create("b")
+    rewrite(home, "1", blocks=["2"])
+    report = examined(home)
+    rewrite(home, "1", blocks=[])
+    assert only(mend(Home(str(home)), report, PROCESS), "oneSidedDependency").mended == "already right"
+
+
+def test_a_claim_that_cannot_be_looked_up_hides_no_fault(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = board(home)
+    store.create("a")
+    rewrite(home, "1", blocks=["9"])
+
+    def refuse(*_: object) -> None:
+        raise StorageFailed("x", "EIO", "broken")
+
+    monkeypatch.setattr("crewlog.storage.doctor.TaskStore.set_dir", refuse)
+    assert kinds(examined(home)) == ["danglingId"]
+
+
+def test_a_torn_tail_of_a_transcript_is_kept_beside(home: Path) -> None:
+    place = Home(str(home)).transcripts("work")
+    TranscriptStore(place, durability=PROCESS).append("ada", [MESSAGE % 1])
+    log = Path(place, "ada.jsonl")
+    log.write_bytes(log.read_bytes() + b'{"role":"us')
+    assert only(examined(home), "tornTail").line == 2
+    mended(home)
+    assert log.read_bytes().endswith(b"\n")
+    assert Path(f"{log}.unreadable").read_bytes() == b'{"role":"us\n'
+
+
+def test_temporary_files_of_others_have_an_hour(home: Path) -> None:
+    log = session(home)
+    young, old = log.parent / "young.tmp", log.parent / "old.tmp"
+    for path, age in ((young, 60), (old, 7200)):
+        path.write_bytes(b"")
+        path.chmod(0o600)
+        os.utime(path, (time.time() - age, time.time() - age))
+    assert only(examined(home), "staleTemporary").path == str(old)
+
+
+def test_folders_that_go_away_while_they_are_looked_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = session(home)
+    real = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        if path == str(log.parent):
+            raise FileNotFoundError(2, "gone", path)
+        return [*real(path), "was-here"]
+
+    monkeypatch.setattr("crewlog.storage.doctor_files.os.listdir", listdir)
+    assert examined(home).findings == []
