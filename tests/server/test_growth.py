@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,13 +53,16 @@ def work(client: RawClient, count: int, session: str) -> None:
         client.messages.clear()
 
 
+def tells(subject: str, params: dict[str, Any]) -> bool:
+    return any(task["subject"] == subject for task in params["changed"])
+
+
 def edit_by_hand(client: RawClient, home: Path, count: int) -> None:
     """`count` changes by another program, and proof that the last was heard of."""
     for number in range(count):
         (home / "tasks" / "x" / "1.json").write_text(TASK % (1, f"by hand {number}"))
         if number % 1000 == 999:
-            wanted = f"by hand {number}"
-            client.wait_notification("task/didChange", lambda p, w=wanted: any(task["subject"] == w for task in p["changed"]))
+            client.wait_notification("task/didChange", partial(tells, f"by hand {number}"))
             client.messages.clear()
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,7 +209,7 @@ def test_the_project_is_the_first_folder_then_the_root_then_the_process_folder(h
     for folder in (odd, root, option):
         folder.mkdir()
 
-    def project(options: dict[str, object] | None = None, **params: object) -> str:
+    def project(options: dict[str, Any] | None = None, **params: Any) -> str:
         server = RawClient(home, options, cwd=tmp_path, **params)
         created = server.request("session/create")
         assert server.close() == 0

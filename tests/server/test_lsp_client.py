@@ -39,7 +39,7 @@ async def started(home: Path, **more: Any) -> tuple[Client, types.InitializeResu
 async def stopped(client: Client) -> None:
     await client.shutdown_async(None)
     client.exit(None)
-    await client.stop()
+    await client.stop()  # type: ignore[no-untyped-call]  # pygls leaves it untyped
 
 
 async def test_an_unmodified_language_client_works(home: Path) -> None:
@@ -59,7 +59,7 @@ async def test_an_unmodified_language_client_works(home: Path) -> None:
     await client.call("session/append", sessionId=session.session.id, entries=[{"kind": "message", "data": {"role": "user"}}])
     snapshot = await client.call("session/snapshot", sessionId=session.session.id)
     assert snapshot.messages[0].role == "user"
-    with pytest.raises(Exception, match="taskNotFound|not found"):
+    with pytest.raises(Exception, match="not found"):
         await client.call("task/claim", listId="x", id="7", owner="a")
     await stopped(client)
 
@@ -98,7 +98,7 @@ async def test_pytest_lsp_can_drive_it(home: Path) -> None:
         )
     )
     assert result.capabilities.experimental is not None
-    created = await client.protocol.send_request_async("session/create", {"name": "mine"})
+    created = await client.protocol.send_request_async("session/create", {"name": "mine"})  # type: ignore[no-untyped-call]  # as above
     assert created.session.cwd == str(home.parent.resolve())
     await client.shutdown_session()
 

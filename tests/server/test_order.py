@@ -250,7 +250,8 @@ def _fill(client: RawClient, home: Path, *, sessions: int, entries: int) -> None
         parent = "h0"
         for at in range(entries):
             data = {"role": "user", "content": [{"type": "text", "text": f"message {at} " + "lorem ipsum " * 40}]}
-            entry = {"kind": "message", "id": f"{at:08x}", "parent_id": parent, "timestamp": "2026-01-01T00:00:00Z", "data": data}
+            id = f"{at:08x}"
+            entry = {"kind": "message", "id": id, "parent_id": parent, "timestamp": "2026-01-01T00:00:00Z", "data": data}
             lines.append(json.dumps(entry))
-            parent = entry["id"]
+            parent = id
         (folder / f"2026-01-01_{name}.jsonl").write_text("\n".join(lines) + "\n")

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_a_clients_own_change_is_told_once(client: RawClient) -> None:
     board = watch(client)
     for number in range(20):
         client.request("task/create", {"listId": "x", "subject": f"{number}"})
-        client.wait_until(lambda number=number: len(board.subjects()) == number + 1)
+        client.wait_until(partial(lambda count: len(board.subjects()) == count, number + 1))
     time.sleep(0.3)
     board.update()
     assert board.told == 20
@@ -188,7 +189,7 @@ def test_a_folder_that_goes_and_comes_back_is_told(client: RawClient, watcher: R
         shutil.rmtree(home / "tasks" / "x")
         board.wait({})
         client.request("task/create", {"listId": "x", "subject": f"again {round}"})
-        watcher.wait_until(lambda round=round: list(board.subjects().values()) == [f"again {round}"])
+        watcher.wait_until(partial(lambda subject: list(board.subjects().values()) == [subject], f"again {round}"))
         (home / "tasks" / "x" / "77.json").write_text(TASK % (77, "by hand"))
         watcher.wait_until(lambda: board.subjects().get("77") == "by hand")
 
@@ -234,11 +235,13 @@ def test_a_half_written_file_is_neither_a_crash_nor_told(client: RawClient, watc
 
 def test_a_burst_is_merged_and_ends_in_the_right_state(client: RawClient, watcher: RawClient) -> None:
     board = watch(watcher)
+    began = time.monotonic()
     ids = [client.start("task/create", {"listId": "x", "subject": f"{number}"}) for number in range(1000)]
     for id in ids:
         client.wait(id)
+    seconds = time.monotonic() - began
     board.wait({str(n + 1): str(n) for n in range(1000)})
-    assert board.told <= 50
+    assert board.told <= max(50, 50 * seconds), "on a machine that takes seconds for it, it is no burst"
 
 
 def test_a_burst_of_ones_own_is_merged_too(client: RawClient) -> None:

@@ -37,6 +37,9 @@ class Kind(Enum):
     TEAM = "team"
 
 
+_PARENTS = frozenset({Kind.ABOVE, Kind.HOME, Kind.PROJECTS, Kind.LISTS})
+
+
 class Place(NamedTuple):
     """`key`: the list of a LIST or TEAM, the folder of a PROJECT."""
 
@@ -86,13 +89,18 @@ class Arrangement:
 
     def arrange(self) -> set[str]:
         """Watches what is wanted now, and nothing else. The folders that are watched only since now: they may hold news."""
-        wanted = dict(self._wanted())
-        for folder in self._places.keys() - wanted.keys():
-            self.watcher.unwatch(folder)
-            self._there.discard(folder)
-            self._not_told_of(folder)
-        self._places = wanted
-        fresh = {folder for folder in sorted(wanted, key=len) if self._watch(folder)}  # those above first, so that none is missed
+        fresh: set[str] = set()
+        while True:
+            wanted = dict(self._wanted())
+            for folder in self._places.keys() - wanted.keys():
+                self.watcher.unwatch(folder)
+                self._there.discard(folder)
+                self._not_told_of(folder)
+            self._places = wanted
+            new = {folder for folder in sorted(wanted, key=len) if self._watch(folder)}  # those above first, so that none is missed
+            fresh |= new
+            if not any(wanted[folder].kind in _PARENTS for folder in new):
+                break  # else what came into such a folder before it was watched is wanted too
         self._workspace.tasks.kept = frozenset(place.key for place in wanted.values() if place.kind is Kind.LIST)
         return fresh
 
