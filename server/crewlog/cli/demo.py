@@ -6,6 +6,7 @@ Nothing is staged: who gets which task is decided by the race, and the watcher p
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 import click
 
 from crewlog.cli.demo_script import AGENTS, PROJECT, TASKS, lead_opens, lead_resumes
+from crewlog.cli.output import colours
 from crewlog.client import Client
 
 COLOURS = {"lead": "cyan", "ada": "green", "grace": "magenta", "watcher": "yellow", "demo": "white"}
@@ -24,7 +26,7 @@ _LIMIT = 60
 
 def say(who: str, text: str) -> None:
     """One line, headed by who says it."""
-    click.echo(f"{click.style(who.rjust(8), fg=COLOURS[who], bold=True)}  {text}", color=None if sys.stdout.isatty() else False)
+    click.echo(f"{click.style(who.rjust(8), fg=COLOURS[who], bold=True)}  {text}", color=colours())
     sys.stdout.flush()
 
 
@@ -39,13 +41,9 @@ def run_demo(home: str | None, *, fast: bool) -> int:
     with Client(home=folder, cwd=project, name="lead", subscribe=False) as lead:
         say("lead", f"has a server of its own (process {lead.pid}) and opens a session")
         session_id = lead_opens(lead, lambda text: say("lead", text), pace)
-        watcher = _start("watcher", folder, project, session_id, pace)
-        _wait_until_ready(watcher)
+        watcher = _start_watcher(folder, project, session_id, pace)
         agents = [_start(name, folder, project, session_id, pace) for name in AGENTS]
-        codes = [agent.wait(_LIMIT) for agent in agents]
-        time.sleep(0.2)
-        watcher.terminate()
-        watcher.wait(5)
+        codes = [process.wait(_LIMIT) for process in (*agents, watcher)]
     say("lead", "goes away: its server ends with it")
     with Client(home=folder, cwd=project, name="lead again", subscribe=False) as lead:
         say("lead", f"is back, in a new process tree (server {lead.pid}), and resumes where it was")
@@ -57,20 +55,22 @@ def run_demo(home: str | None, *, fast: bool) -> int:
     return 0 if complete and not any(codes) else 1
 
 
-def _start(who: str, home: Path, project: Path, session_id: str, pace: float) -> subprocess.Popen[bytes]:
+def _start(who: str, home: Path, project: Path, session_id: str, pace: float, ready: int = -1) -> subprocess.Popen[bytes]:
+    """A process of its own; `ready`: the descriptor on which it says that it has begun."""
     module = [sys.executable, "-P"] if sys.version_info >= (3, 11) else [sys.executable]
-    arguments = ["-m", "crewlog.cli.demo_worker", who, str(home), str(project), session_id, str(pace)]
-    environment = {**os.environ, "CREWLOG_DEMO_COLOUR": "1" if sys.stdout.isatty() else ""}
-    return subprocess.Popen([*module, *arguments], env=environment, stderr=None, cwd=home)
+    arguments = ["-m", "crewlog.cli.demo_worker", who, str(home), str(project), session_id, str(pace), str(ready)]
+    environment = {**os.environ, "CREWLOG_DEMO_COLOUR": "1" if colours() else ""}
+    return subprocess.Popen([*module, *arguments], env=environment, cwd=home, pass_fds=[ready] if ready >= 0 else [])
 
 
-def _wait_until_ready(watcher: subprocess.Popen[bytes]) -> None:
-    """The watcher subscribes in a moment; it says so itself."""
-    deadline = time.monotonic() + 3
-    while watcher.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-        if time.monotonic() > deadline - 2:
-            return
+def _start_watcher(home: Path, project: Path, session_id: str, pace: float) -> subprocess.Popen[bytes]:
+    """The watcher, subscribed: what happens from now on is told to it."""
+    reader, writer = os.pipe()
+    watcher = _start("watcher", home, project, session_id, pace, writer)
+    os.close(writer)
+    os.read(reader, 1)  # a byte when it is ready, or the end of the pipe should it have died
+    os.close(reader)
+    return watcher
 
 
 def _shares(owners: list[str]) -> str:
@@ -83,4 +83,8 @@ def _show_files(folder: Path, session_id: str) -> None:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.is_file() and not hidden:
             click.echo(f"            {path.relative_to(folder)}  ({path.stat().st_size} bytes)")
-    say("demo", f"look at it:  CREWLOG_HOME={folder}  in front of any editor or agent that uses crewlog; the list is {session_id}")
+    say("demo", "look at it:")
+    for command in ("sessions show last", f"tasks graph --list {session_id}", "watch", "doctor"):
+        click.echo(
+            f"            cd {shlex.quote(str(folder / 'work' / PROJECT))} && CREWLOG_HOME={shlex.quote(str(folder))} crewlog {command}"
+        )

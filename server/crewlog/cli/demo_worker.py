@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import sys
 import time
 
@@ -42,26 +41,28 @@ def agent(name: str, client: Client, list_id: str, pace: float) -> None:
         say(name, f"completes #{task.id}")
 
 
-def watch(client: Client, list_id: str) -> None:
-    """Prints every notification. It is told by its own server, which is told by the system that files changed."""
+def watch(client: Client, list_id: str, ready: int) -> None:
+    """Prints every notification until the board is done. It is told by its own server, which is told by the system that files changed."""
     changes = client.notifications()
     client.subscribe(list_ids=[list_id], topics=["task", "roster"])
     say("watcher", f"has a server of its own (process {client.pid}) and subscribes to the board")
+    os.write(ready, b"x")
     for change in changes:
         if isinstance(change, TaskDidChange):
             counts = change.counts
             words = ", ".join(f"#{task.id} {task.status}{' by ' + task.owner if task.owner else ''}" for task in change.changed)
             say("watcher", f"is told: {words}   [{counts.completed}/{counts.total} done]")
+            if counts.completed == counts.total:
+                return
         elif isinstance(change, (RosterDidChange, PlanDidChange, SessionDidChange)):
             say("watcher", f"is told: {type(change).__name__}")
 
 
 def main(arguments: list[str]) -> None:
-    who, home, project, list_id, pace = arguments
+    who, home, project, list_id, pace, ready = arguments
     if who == "watcher":
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         with Client(home=home, cwd=project, name=who, subscribe=False) as client:
-            watch(client, list_id)
+            watch(client, list_id, int(ready))
         return
     with Client(home=home, cwd=project, name=who, subscribe=False) as client:
         say(who, f"has a server of its own (process {client.pid}) and looks for work")
