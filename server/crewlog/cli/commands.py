@@ -88,7 +88,7 @@ def schema() -> None:
 @click.option("--home", type=click.Path(file_okay=False), help="Keep the records in this folder instead of a temporary one.")
 @click.option("--fast", is_flag=True, help="Do not pause between steps.")
 def demo(home: str | None, fast: bool) -> None:
-    """Two agents and a watcher at work, in real processes, for about a quarter of a minute."""
+    """Two agents and a watcher at work, in real processes, for some ten seconds."""
     from crewlog.cli.demo import run_demo
 
     sys.exit(run_demo(home, fast=fast))

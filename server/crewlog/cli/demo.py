@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -84,7 +85,7 @@ def _show_files(folder: Path, session_id: str) -> None:
         if path.is_file() and not hidden:
             click.echo(f"            {path.relative_to(folder)}  ({path.stat().st_size} bytes)")
     say("demo", "look at it:")
+    crewlog = "crewlog" if shutil.which("crewlog") else shlex.quote(str(Path(sys.executable).parent / "crewlog"))
+    click.echo(f"            cd {shlex.quote(str(folder / 'work' / PROJECT))}; export CREWLOG_HOME={shlex.quote(str(folder))}")
     for command in ("sessions show last", f"tasks graph --list {session_id}", "watch", "doctor"):
-        click.echo(
-            f"            cd {shlex.quote(str(folder / 'work' / PROJECT))} && CREWLOG_HOME={shlex.quote(str(folder))} crewlog {command}"
-        )
+        click.echo(f"            {crewlog} {command}")

@@ -31,7 +31,7 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
     """(full name, command, context), each group before its commands."""
     from crewlog.cli.commands import crewlog
 
-    yield from _walk("crewlog", crewlog, click.Context(crewlog, info_name="crewlog"))
+    yield from _walk("crewlog", crewlog, _context("crewlog", crewlog, None))
 
 
 def _walk(name: str, command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -40,7 +40,11 @@ def _walk(name: str, command: click.Command, context: click.Context) -> Iterator
         for child_name in command.list_commands(context):
             child = command.get_command(context, child_name)
             assert child is not None
-            yield from _walk(f"{name} {child_name}", child, click.Context(child, info_name=child_name, parent=context))
+            yield from _walk(f"{name} {child_name}", child, _context(child_name, child, context))
+
+
+def _context(name: str, command: click.Command, parent: click.Context | None) -> click.Context:
+    return click.Context(command, info_name=name, parent=parent, **command.context_settings)
 
 
 def _usage(command: click.Command, context: click.Context) -> str:

@@ -1,0 +1,76 @@
+"""Every command that the documents show is run, in order, in a shell of its own; and what is derived from the commands is up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.commandline import Crewlog
+from tests_support import ROOT
+
+PAGES = [path for folder in (ROOT, ROOT / "docs", ROOT / "storage") for path in sorted(folder.glob("*.md"))]
+BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """The lines that begin with `$ ` in its console blocks."""
+    lines = [line for block in BLOCK.findall(page.read_text("utf-8")) for line in block.splitlines()]
+    return [line[2:] for line in lines if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_the_commands_of_a_page_work_in_order(page: Path, crewlog: Crewlog) -> None:
+    script = "\n".join(f"echo '>>> {number}' >&2; {command}" for number, command in enumerate(commands(page)))
+    environment = {name: value for name, value in crewlog.environment.items() if name != "CREWLOG_HOME"} | {"HOME": str(crewlog.cwd)}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=crewlog.cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    numbers = re.findall(r"^>>> (\d+)$", done.stderr, re.MULTILINE)
+    assert done.returncode == 0, (commands(page)[int(numbers[-1])], done.stdout[-500:], done.stderr[-1000:])
+    assert len(numbers) == len(commands(page))
+
+
+def test_every_command_that_a_page_names_exists() -> None:
+    """Also in sentences and in blocks that are not run: `crewlog xyz` must be a command."""
+    from crewlog.cli.reference import commands as known
+
+    names = {name for name, _, _ in known()}
+    for page in PAGES:
+        if page.name == "cli.md":
+            continue
+        for named in re.findall(r"\bcrewlog((?: [a-z][a-z-]+){1,2})", "\n".join(re.findall(r"`[^`\n]+`", page.read_text("utf-8")))):
+            words = named.split()
+            group = f"crewlog {words[0]}"
+            assert group in names, (page.name, named)
+            if any(name.startswith(f"{group} ") for name in names) and len(words) > 1:
+                assert f"{group} {words[1]}" in names, (page.name, named)
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for link in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), (page.name, link)
+
+
+def test_the_reference_and_the_man_page_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "crewlog.cli.reference", "--check"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_man_page_is_well_formed(crewlog: Crewlog) -> None:
+    page = crewlog.out("man")
+    assert page == (ROOT / "docs/crewlog.1").read_text("utf-8")
+    assert page.startswith(".TH CREWLOG 1")
+    assert all(f"crewlog {name}" in page.replace("\\-", "-") for name in ("tasks next", "doctor", "import codex", "sessions export"))
