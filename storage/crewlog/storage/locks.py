@@ -34,7 +34,8 @@ else:
 TIMEOUT = 10.0
 """Seconds after which a lock that somebody else holds is reported as `Busy`."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.000_2, 0.01
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.01
+_EAGER = 0.05
 _HOLDER_SIZE = 512
 _waiting = threading.local()
 _all_locks: weakref.WeakSet[ResourceLock] = weakref.WeakSet()
@@ -145,6 +146,7 @@ class ResourceLock:
 
     def _take(self, deadline: float) -> None:
         pause = _FIRST_PAUSE
+        eager_until = time.monotonic() + _EAGER
         while True:
             if self._descriptor < 0:
                 self._open()
@@ -153,7 +155,8 @@ class ResourceLock:
                 if time.monotonic() >= deadline:
                     raise Busy(self.resource, self._read_holder())
                 time.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                if time.monotonic() > eager_until:  # until then the holder is one of many that each take a moment
+                    pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             if self._is_still_the_lock():
                 with contextlib.suppress(OSError):  # naming the holder is a courtesy: a full disk must not forbid the lock
