@@ -179,10 +179,13 @@ class Changes:
     # --- starting ---
 
     def _started(self, watcher: object, error: Exception | None) -> None:
-        if error is not None or self._ended:
+        if error is not None:
             logger.error("changes by others are not watched", exc_info=error)
             return
         made: Watcher = watcher  # type: ignore[assignment]  # what start_watcher returned
+        if self._ended:
+            made.close()
+            return
         self._arrangement = arrangement = Arrangement(
             self._workspace, self._subscriptions, self._waited_lists, made, self._event, self._warn_of
         )
