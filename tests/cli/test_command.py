@@ -76,3 +76,36 @@ def test_the_demonstration(tmp_path: Path) -> None:
     tasks = sorted((tmp_path / "home/tasks").glob("*/*.json"))
     assert [json.loads(path.read_text())["status"] for path in tasks] == ["completed"] * 7
     assert str(tmp_path / "home") in told
+
+
+def test_home_may_stand_before_the_command(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CREWLOG_")}
+    home = tmp_path / "home"
+    assert crewlog("--home", str(home), "tasks", "add", "x", "--list", "l", env=environment).returncode == 0
+    assert (home / "tasks/l/1.json").exists()
+    told = crewlog("tasks", "list", "--list", "l", "--home", str(home), "--json", env=environment)
+    assert json.loads(told.stdout)["counts"]["total"] == 1
+    overridden = crewlog("tasks", "list", "--list", "l", "--home", str(home), env={**environment, "CREWLOG_HOME": str(tmp_path / "other")})
+    assert "overrides --home" in overridden.stderr
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"processId": None, "capabilities": {}}})
+    served = crewlog("--home", str(home), "serve", env=environment, input=f"Content-Length: {len(body)}\r\n\r\n{body}")
+    assert str(home) in served.stdout
+
+
+def test_no_colour_without_a_terminal_or_with_no_color(tmp_path: Path) -> None:
+    import pty
+
+    environment = {**os.environ, "CREWLOG_HOME": str(tmp_path / "home"), "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    crewlog("tasks", "add", "x", "--list", "l", env=environment)
+
+    def seen(**more: str) -> bytes:
+        reader, writer = pty.openpty()
+        command = [sys.executable, "-m", "crewlog.cli", "tasks", "list", "--list", "l"]
+        subprocess.run(command, env={**environment, **more}, stdout=writer, stdin=subprocess.DEVNULL, timeout=60, check=True)
+        os.close(writer)
+        return os.read(reader, 65536)
+
+    assert b"\x1b[" in seen()
+    assert b"\x1b[" not in seen(NO_COLOR="1")
+    assert "\x1b[" not in crewlog("tasks", "list", "--list", "l", env=environment).stdout

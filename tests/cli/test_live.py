@@ -123,6 +123,7 @@ def test_watch_once(crewlog: Crewlog, session_id: str) -> None:
     assert session_id in told
     assert "\x1b" not in told
     assert len(told.splitlines()) < 30
+    assert crewlog.json("watch", "--once")["session"]["id"] == session_id
     assert "no session yet" in crewlog.out("watch", "--once", "--project", "/elsewhere")
 
 

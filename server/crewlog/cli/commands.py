@@ -73,7 +73,8 @@ def serve(arguments: tuple[str, ...]) -> None:
     """Serve one client: JSON-RPC with LSP framing on stdin and stdout. This is what editors and agents start."""
     from crewlog.server.command import main
 
-    sys.exit(main(arguments))
+    home = _home_of_all()
+    sys.exit(main(["--home", home, *arguments] if home is not None else arguments))
 
 
 @crewlog.command()
@@ -91,7 +92,13 @@ def demo(home: str | None, fast: bool) -> None:
     """Two agents and a watcher at work, in real processes, for some ten seconds."""
     from crewlog.cli.demo import run_demo
 
-    sys.exit(run_demo(home, fast=fast))
+    sys.exit(run_demo(home or _home_of_all(), fast=fast))
+
+
+def _home_of_all() -> str | None:
+    """`--home` where it stands before the command."""
+    home = click.get_current_context().find_root().params.get("home")
+    return home if isinstance(home, str) else None
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -117,7 +124,12 @@ def _refused(error: Exception, *, as_json: bool) -> int:
 
     told = to_wire(error)
     if told is None:
-        raise error
+        from crewlog.client.errors import ClientError
+
+        if not isinstance(error, ClientError):
+            raise error
+        click.echo(f"crewlog: {type(error).__name__[0].lower()}{type(error).__name__[1:]}: {error}", err=True)
+        return REFUSED
     if as_json:
         from crewlog.protocol.wire_json import encode_json
 

@@ -11,10 +11,9 @@ import subprocess
 import threading
 from types import FrameType
 
-import click
 import msgspec
 
-from crewlog.cli.output import say_json, styled
+from crewlog.cli.output import complain, say, say_json
 from crewlog.cli.tasks import describe, read_task
 from crewlog.client import Client, Task
 from crewlog.storage.errors import LeaseLost
@@ -49,7 +48,7 @@ def take_next(taking: Taking, command: str | None, *, as_json: bool) -> int:
             match=taking.match,
         )
         if task is None:
-            click.echo(f"crewlog: noTask: nothing could be claimed in {taking.list_id}", err=True)
+            complain("noTask", f"nothing could be claimed in {taking.list_id}")
             return 1
         if command is None:
             _tell(task, as_json)
@@ -61,12 +60,10 @@ def _tell(task: Task, as_json: bool) -> None:
     if as_json:
         say_json(msgspec.Raw(task.raw))
     else:
-        click.echo(describe(read_task(task.raw)))
+        say(describe(read_task(task.raw)))
 
 
 def _work(client: Client, taking: Taking, task: Task, command: str, as_json: bool) -> int:
-    if not as_json:
-        click.echo(describe(read_task(task.raw)), err=True)
     client.task.update(taking.list_id, task.id, status="in_progress")
     code = _run(command, _environment(taking, task))
     try:
@@ -77,10 +74,10 @@ def _work(client: Client, taking: Taking, task: Task, command: str, as_json: boo
             return 0
         client.task.update(taking.list_id, task.id, status="pending", owner="")
     except LeaseLost as error:
-        click.echo(f"crewlog: leaseLost: {error}", err=True)
+        complain("leaseLost", str(error))
         return 1
     what = f"signal {-code}" if code < 0 else f"exit code {code}"
-    click.echo(f"crewlog: commandFailed: {what}; task {styled(task.id)} is given back", err=True)
+    complain("commandFailed", f"{what}; task {task.id} is given back")
     return 1
 
 

@@ -33,6 +33,11 @@ def say(text: str = "") -> None:
     click.echo(_harmless(kept).encode("utf-8", "backslashreplace"), color=True)
 
 
+def complain(kind: str, text: str) -> None:
+    """To standard error, as all refusals are told."""
+    click.echo(f"crewlog: {kind}: {_harmless(_STYLE.sub('', text))}".encode("utf-8", "backslashreplace"), err=True)
+
+
 def say_json(value: object) -> None:
     """One line of JSON, as the wire has it."""
     click.echo(encode_json(value), color=True)

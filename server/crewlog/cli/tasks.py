@@ -9,7 +9,7 @@ import msgspec
 
 from crewlog.cli import graph, options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import one_line, say, say_json, styled, table, told
+from crewlog.cli.output import complain, one_line, say, say_json, styled, table, told
 from crewlog.protocol import results as r
 from crewlog.protocol.records import Counts, TaskRecord
 from crewlog.storage import rawjson
@@ -242,7 +242,7 @@ def next_(
     lease_ms = options.milliseconds(lease_s)
     raw = local.ask("task/claimNext", msgspec.Raw, list_id=chosen, owner=owner, lease_ms=lease_ms, match=wanted)
     if raw is None:
-        click.echo(f"crewlog: noTask: nothing can be claimed in {chosen} now; wait for work with --wait", err=True)
+        complain("noTask", f"nothing can be claimed in {chosen} now; wait for work with --wait")
         sys.exit(1)
     _tell_task(as_json, raw)
 

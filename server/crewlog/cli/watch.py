@@ -45,7 +45,7 @@ def watch(once: bool, list_id: str | None, project: str | None, home: str | None
     """
     local = Local(home, project)
     if once:
-        _show_once(local, list_id)
+        _show_once(local, list_id, as_json)
         return
     signal.signal(signal.SIGTERM, lambda number, stack: sys.exit(0))
     quiet = subprocess.DEVNULL  # a log line in the middle of the picture would help nobody
@@ -59,7 +59,10 @@ def watch(once: bool, list_id: str | None, project: str | None, home: str | None
             _Screen(local, list_id, client).run()
 
 
-def _show_once(local: Local, list_id: str | None) -> None:
+def _show_once(local: Local, list_id: str | None, as_json: bool) -> None:
+    if as_json:
+        say_json(look(local, list_id, ""))
+        return
     size = shutil.get_terminal_size()
     say(plain(frame(look(local, list_id, ""), size.columns, size.lines if colours() else 200)))
 

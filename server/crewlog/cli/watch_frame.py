@@ -22,7 +22,7 @@ class Said(msgspec.Struct):
     text: str
 
 
-class View(msgspec.Struct):
+class View(msgspec.Struct, rename="camel"):
     """What there is to see. `note`: what stands on the last line."""
 
     title: str
