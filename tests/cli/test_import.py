@@ -19,7 +19,7 @@ def claude_record(number: int, parent: int | None, type_: str, content: Any, **m
     return {
         "parentUuid": None if parent is None else f"u{parent}",
         "isSidechain": False,
-        "cwd": "/work/app",
+        "cwd": "/srv/app",
         "sessionId": SESSION,
         "gitBranch": "main",
         "type": type_,
@@ -78,8 +78,8 @@ def messages(crewlog: Crewlog, session: str) -> list[dict[str, Any]]:
 
 
 def test_a_session_of_claude_code(claude: Crewlog) -> None:
-    (info,) = claude.json("sessions", "list", "--project", "/work/app")["sessions"]
-    assert (info["id"], info["name"], info["cwd"]) == ("456789ab", "Parser work", "/work/app")
+    (info,) = claude.json("sessions", "list", "--project", "/srv/app")["sessions"]
+    assert (info["id"], info["name"], info["cwd"]) == ("456789ab", "Parser work", "/srv/app")
     said = messages(claude, info["id"])
     assert [message["role"] for message in said] == ["user", "assistant", "tool", "assistant", "user"]
     assert [block["type"] for block in said[1]["content"]] == ["thinking", "toolCall"]
@@ -169,8 +169,8 @@ def codex_line(type_: str, payload: dict[str, Any]) -> dict[str, Any]:
 
 
 CODEX = [
-    codex_line("session_meta", {"id": "0199aaaa-bbbb-7ccc-8ddd-00000badcafe", "cwd": "/work/app", "git": {"branch": "b"}}),
-    codex_line("turn_context", {"cwd": "/work/app", "model": "gpt-y", "effort": "high"}),
+    codex_line("session_meta", {"id": "0199aaaa-bbbb-7ccc-8ddd-00000badcafe", "cwd": "/srv/app", "git": {"branch": "b"}}),
+    codex_line("turn_context", {"cwd": "/srv/app", "model": "gpt-y", "effort": "high"}),
     codex_line("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>x"}]}),
     codex_line("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]}),
     codex_line("event_msg", {"type": "user_message", "message": "Fix it"}),
@@ -195,7 +195,7 @@ CODEX = [
 def test_a_rollout_of_codex(crewlog: Crewlog, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "codex/2026/03/01/rollout-2026-03-01T09-30-00-0199aaaa-bbbb-7ccc-8ddd-00000badcafe.jsonl", CODEX)
     crewlog.run("import", "codex", str(tmp_path / "codex"))
-    (info,) = crewlog.json("sessions", "list", "--project", "/work/app")["sessions"]
+    (info,) = crewlog.json("sessions", "list", "--project", "/srv/app")["sessions"]
     assert (info["id"], info["firstMessage"]) == ("0badcafe", "Fix it")
     said = messages(crewlog, "0badcafe")
     roles = ["user", "user", "assistant", "assistant", "tool", "assistant", "tool", "assistant", "assistant"]
