@@ -358,8 +358,11 @@ def test_nothing_but_frames_reaches_the_client(home: Path, tmp_path: Path) -> No
     script.write_text(
         "import ctypes, os, subprocess, sys, threading, time, warnings\n"
         "import crewlog.server.__main__ as entry\n"
+        "streams = os.fstat(1).st_ino\n"
         "def shout():\n"
         "    libc = ctypes.CDLL(None)\n"
+        "    while os.fstat(1).st_ino == streams:  # what is said before the server has begun is not the server's\n"
+        "        time.sleep(0.001)\n"
         "    while True:\n"
         "        time.sleep(0.002)\n"
         "        print('printed', flush=True)\n"
