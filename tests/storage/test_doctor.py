@@ -562,3 +562,9 @@ def test_folders_that_go_away_while_they_are_looked_at(home: Path, monkeypatch: 
 
     monkeypatch.setattr("crewlog.storage.doctor_files.os.listdir", listdir)
     assert examined(home).findings == []
+
+
+def test_a_pipe_is_told_and_not_waited_for(home: Path) -> None:
+    log = session(home)
+    os.mkfifo(log.with_name("2026-01-01_11111111.jsonl"), 0o600)
+    assert kinds(examined(home)) == ["notAFile"]

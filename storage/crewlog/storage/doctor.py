@@ -88,7 +88,7 @@ def examine(home: Home, progress: Progress = lambda done, total: None) -> Report
         usage = report.usage.setdefault(found.kind, Usage())
         usage.files += 1
         usage.bytes += found.size
-        if not found.link:
+        if found.is_file:
             _examine_file(home, found.path, found.kind, report, boards, names)
         done += found.size
         progress(done, total)

@@ -34,6 +34,7 @@ class Found(msgspec.Struct):
     mode: int
     modified: float
     is_folder: bool
+    is_file: bool
     link: str = ""
 
 
@@ -81,7 +82,16 @@ def look(path: str, kind: str) -> Found | None:
         link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
     except OSError:
         return None
-    return Found(path, kind, status.st_size, stat.S_IMODE(status.st_mode), status.st_mtime, stat.S_ISDIR(status.st_mode), link)
+    return Found(
+        path,
+        kind,
+        status.st_size,
+        stat.S_IMODE(status.st_mode),
+        status.st_mtime,
+        stat.S_ISDIR(status.st_mode),
+        stat.S_ISREG(status.st_mode),
+        link,
+    )
 
 
 def _kind(home: Home, path: str) -> str:
@@ -105,6 +115,8 @@ def file_fault(home: Home, found: Found) -> FileFault | None:
                 "linkOutside", found.path, f"a symbolic link to {found.link}, outside the home: nothing is written there", False
             )
         return None
+    if not (found.is_file or found.is_folder):
+        return FileFault("notAFile", found.path, "it is no regular file but a pipe, a socket or a device: nobody reads it", False)
     if os.name != "nt" and found.mode & 0o077:
         what = "folder" if found.is_folder else "file"
         return FileFault("readableByOthers", found.path, f"others can get at this {what} (mode {found.mode:04o})", True)
