@@ -66,7 +66,7 @@ def write_lines(path: Path, records: list[dict[str, Any]], more: str = "") -> Pa
 
 @pytest.fixture
 def claude(crewlog: Crewlog, tmp_path: Path) -> Crewlog:
-    write_lines(tmp_path / f"claude/projects/-work-app/{SESSION}.jsonl", CLAUDE, "not json\n")
+    write_lines(tmp_path / f"claude/projects/-srv-app/{SESSION}.jsonl", CLAUDE, "not json\n")
     (outcome,) = crewlog.json("import", "claude-code", str(tmp_path / "claude"))["imported"]
     assert outcome["skipped"] == ["line 11: no JSON object"]
     return crewlog
@@ -91,7 +91,7 @@ def test_a_session_of_claude_code(claude: Crewlog) -> None:
 
 
 def test_nothing_is_lost_of_it(claude: Crewlog) -> None:
-    log = next((claude.home / "projects/-work-app").glob("*_456789ab.jsonl"))
+    log = next((claude.home / "projects/-srv-app").glob("*_456789ab.jsonl"))
     kept = []
     for line in log.read_text("utf-8").splitlines():
         data = json.loads(line)["data"]
@@ -206,7 +206,7 @@ def test_a_rollout_of_codex(crewlog: Crewlog, tmp_path: Path) -> None:
     assert said[7]["content"][0]["tool_call"]["args_invalid"] is True
     usage = crewlog.json("sessions", "stats", "0badcafe")["byModel"]["gpt-y"]
     assert (usage["inputTokens"], usage["cacheReadTokens"]) == (100, 400)
-    log = next((crewlog.home / "projects/-work-app").glob("*_0badcafe.jsonl")).read_text("utf-8")
+    log = next((crewlog.home / "projects/-srv-app").glob("*_0badcafe.jsonl")).read_text("utf-8")
     records = []
     for line in log.splitlines():
         data = json.loads(line)["data"]
