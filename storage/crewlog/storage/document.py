@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import POWER, Durability, make_folder, replace_file, require_inside
@@ -32,6 +33,8 @@ class DocumentFile:
             return None
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise StorageFailed(self.path, "EINVAL", "it is no regular file")  # to open a pipe would wait for its other end
         return (status.st_mtime_ns, status.st_size, status.st_ino)
 
     def is_current(self) -> bool:

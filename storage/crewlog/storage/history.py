@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 
@@ -144,6 +145,8 @@ class History:
                 return []
             except OSError as error:
                 raise StorageFailed.from_os(error, self._log.path) from error
+            if not stat.S_ISREG(status.st_mode):
+                raise StorageFailed(self._log.path, "EINVAL", "it is no regular file")  # to open a pipe would wait for its other end
             identity = (status.st_dev, status.st_ino)
             if self._shown is None or identity != self._identity or status.st_size < self._end:
                 self._shown = self._read_from_end(status.st_size)

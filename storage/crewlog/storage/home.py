@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from crewlog.storage.errors import InvalidArgument
 from crewlog.storage.names import check_name, project_id
 
 DEFAULT = "~/.codebot"
@@ -11,9 +12,14 @@ VARIABLE = "CREWLOG_HOME"
 
 
 def resolve_home(option: str | None = None, initialization: str | None = None) -> str:
-    """The home folder: `~/.codebot`, overridden by `--home`, `$CREWLOG_HOME` and `initializationOptions.home`, in rising order."""
-    chosen = initialization or os.environ.get(VARIABLE) or option or DEFAULT
-    return os.path.abspath(os.path.expanduser(chosen))
+    """The home folder: `~/.codebot`, overridden by `--home`, `$CREWLOG_HOME` and `initializationOptions.home`, in rising order.
+
+    Raises `InvalidArgument` where `~` stands for nothing.
+    """
+    chosen = os.path.expanduser(initialization or os.environ.get(VARIABLE) or option or DEFAULT)
+    if chosen.startswith("~"):
+        raise InvalidArgument("home", f"{chosen!r} cannot be found: this user has no home folder; name one with --home or {VARIABLE}")
+    return os.path.abspath(chosen)
 
 
 def resolve_project_folder(cwd: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from crewlog.storage import rawjson, times
 from crewlog.storage.entries import HEADER_ID, read_header
 from crewlog.storage.errors import SessionCorrupt, StorageFailed, WouldBlock
+from crewlog.storage.locks import Mutex
 from crewlog.storage.log import AppendLog, Line, Look
 from crewlog.storage.records import EntryKind, Header, SessionInfo
 from crewlog.storage.snapshot import session_name
@@ -55,6 +56,8 @@ class SessionSummary:
         self.path = path
         self.epoch = 0
         """Rises whenever the log had to be read anew from its beginning."""
+        self.mutex = Mutex()
+        """Held by whoever refreshes it."""
         self._log = AppendLog(path)
         self._clear()
 

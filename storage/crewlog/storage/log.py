@@ -8,6 +8,7 @@ complete record whose line end is still missing, or torn (a crash, or a writer h
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -98,6 +99,8 @@ class AppendLog:
             return Look.MISSING
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise StorageFailed(self.path, "EINVAL", "it is no regular file")  # to open a pipe would wait for its other end
         if self._identity is None:
             return Look.GREW
         if (status.st_dev, status.st_ino) != self._identity:

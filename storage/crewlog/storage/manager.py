@@ -6,9 +6,9 @@ import os
 
 import msgspec
 
-from crewlog.storage import rawjson, times
+from crewlog.storage import rawjson, stopping, times
 from crewlog.storage.entries import HEADER_ID, VERSION, new_id, write_entry
-from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed
+from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.files import POWER, Durability
 from crewlog.storage.listing import SessionSummary, Skipped
 from crewlog.storage.locks import Mutex
@@ -102,12 +102,13 @@ class SessionManager:
         """
         sessions: _Infos = []
         skipped: _SkippedFiles = []
+        names = self._names()
         with self._mutex:
-            names = self._names()
             for gone in self._summaries.keys() - set(names):
                 del self._summaries[gone]
-            for name in names:
-                self._summarize(name, sessions, skipped)
+        for name in names:
+            stopping.check()
+            self._summarize(name, sessions, skipped)
         sessions.sort(key=newest_first)
         return SessionList(sessions, skipped)
 
@@ -117,19 +118,28 @@ class SessionManager:
 
     def info(self, path: str) -> SessionInfo:
         """The summary of one log. Raises as `open` does."""
-        with self._mutex:
-            summary = self._summaries.setdefault(os.path.basename(path), SessionSummary(path))
-            try:
-                summary.refresh()
-            except StorageError:
-                del self._summaries[os.path.basename(path)]
-                raise
-            return summary.info()
+        return self._refreshed(os.path.basename(path)).info()
 
     def summary(self, path: str) -> SessionSummary:
         """The summary of one log with its leaf and the count of its entries, brought up to date. Raises as `open` does."""
-        self.info(path)
-        return self._summaries[os.path.basename(path)]
+        return self._refreshed(os.path.basename(path))
+
+    def _refreshed(self, name: str) -> SessionSummary:
+        """One summary is held while it is read, not all of them: a long list must not hold up a look at one session."""
+        with self._mutex:
+            summary = self._summaries.get(name)
+            if summary is None:
+                summary = self._summaries[name] = SessionSummary(os.path.join(self.dir, name))
+        try:
+            with summary.mutex:
+                summary.refresh()
+        except WouldBlock:
+            raise
+        except StorageError:
+            with self._mutex:
+                self._summaries.pop(name, None)
+            raise
+        return summary
 
     def _new_session(self) -> tuple[str, str]:
         """An id that no session of the project has, and the path of its log."""
@@ -139,16 +149,13 @@ class SessionManager:
                 return session_id, os.path.join(self.dir, f"{times.local_date()}_{session_id}{SUFFIX}")
 
     def _summarize(self, name: str, sessions: _Infos, skipped: _SkippedFiles) -> None:
-        path = os.path.join(self.dir, name)
-        summary = self._summaries.get(name) or SessionSummary(path)
         try:
-            summary.refresh()
+            sessions.append(self._refreshed(name).info())
+        except WouldBlock:
+            raise
         except StorageError as error:
-            self._summaries.pop(name, None)
-            skipped.append(Skipped(path, error.reason if isinstance(error, (SessionCorrupt, StorageFailed)) else str(error)))
-            return
-        self._summaries[name] = summary
-        sessions.append(summary.info())
+            reason = error.reason if isinstance(error, (SessionCorrupt, StorageFailed)) else str(error)
+            skipped.append(Skipped(os.path.join(self.dir, name), reason))
 
     def _find(self, session_id: str) -> str | None:
         wanted = f"_{session_id}{SUFFIX}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import stat
 
 import msgspec
 
@@ -142,6 +143,8 @@ class PlanStore:
 
     def _read(self, path: str) -> bytes | None:
         try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise StorageFailed(path, "EINVAL", "it is no regular file")  # to open a pipe would wait for its other end
             with open(path, "rb") as file:
                 return file.read()
         except FileNotFoundError:

@@ -27,6 +27,8 @@ from crewlog.storage.task_rules import parse_task_number
 UNSETTLED_NS = 25_000_000
 """A folder changed this close to a look at it may change again within the same tick of its time stamp (10 ms at the coarsest)."""
 _MANY = 500
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Not to wait for the other end of what turns out to be a pipe."""
 
 Stamp = tuple[int, int, int]
 
@@ -128,7 +130,7 @@ class TaskFolder:
         """The task in a file; None where it is gone or no task (then `skipped` says why)."""
         path = os.path.join(self.path, name)
         try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            descriptor = os.open(path, os.O_RDONLY | _FLAGS)
             try:
                 status = os.fstat(descriptor)
                 content = os.read(descriptor, status.st_size + 1)
