@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -358,3 +359,55 @@ def test_an_unfinished_change_of_several_files_is_finished_by_a_reader(tmp_path:
     assert found["1"].blocks == ["2"]
     assert found["2"].blocked_by == ["1"]
     assert list(folder.glob(".*.tmp")) == []
+
+
+def test_a_file_that_goes_while_the_folder_is_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the crash test: a list read while one of its tasks was deleted lacked all that came after it."""
+    folder = tmp_path / "list"
+    writer = TaskStore(durability=PROCESS)
+    writer.set_dir(str(folder))
+    plans = PlanStore(str(tmp_path / "plans"), durability=PROCESS)
+    for number in range(30):
+        writer.create(str(number))
+        plans.save(f"p{number}", "text")
+    real = os.scandir
+
+    class Scan:
+        """The listing is complete before anything is looked at; by then one file is gone."""
+
+        def __init__(self, path: str) -> None:
+            with real(path) as entries:
+                self.entries = list(entries)
+            gone = next(entry for entry in self.entries if entry.name.endswith((".json", ".md")))
+            os.unlink(gone.path)
+
+        def __enter__(self) -> Scan:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def __iter__(self) -> Iterator[os.DirEntry[str]]:
+            return iter(self.entries)
+
+    reader = TaskStore(durability=PROCESS)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", Scan)
+        reader.set_dir(str(folder))
+        assert len(plans.list()) == 29
+    assert len(reader.list()) == 29
+
+
+def test_a_file_put_there_by_hand_is_seen_at_the_next_look(tmp_path: Path) -> None:
+    folder = tmp_path / "list"
+    store = TaskStore(durability=PROCESS)
+    store.set_dir(str(folder))
+    store.create("a")
+    time.sleep(0.03)  # past the tick of the folder's time stamp
+    store.list()
+    (folder / "2.json").write_text('{"id":"2","subject":"by hand","status":"pending"}')
+    assert [task.id for task in store.list()] == ["1", "2"]
+    (folder / "1.json").unlink()
+    time.sleep(0.03)
+    (folder / "2.json").rename(folder / "3.json")
+    assert [(task.id, task.subject) for task in store.list()] == [("2", "by hand")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TypeVar
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from crewlog.protocol import params as p
 from crewlog.protocol import records
@@ -21,6 +22,8 @@ from crewlog.storage.roster import RosterStore
 from crewlog.storage.task_files import encode_task
 from crewlog.storage.task_rules import DELETED
 from crewlog.storage.tasks import TaskStore
+
+_T = TypeVar("_T")
 
 SMALL_LIST = 300
 """Tasks up to which a list is read and written out in about a millisecond."""
@@ -104,17 +107,18 @@ def lists(ws: Workspace, params: p.OfProject, call: Call) -> r.TaskListsResult:
     return r.TaskListsResult(lists=found)
 
 
-def update(ws: Workspace, params: p.TaskUpdateParams, call: Call) -> Raw | None:
-    def given(value: object) -> object:
-        return None if value is UNSET else value
+def _given(value: _T | UnsetType) -> _T | None:
+    return None if isinstance(value, UnsetType) else value
 
+
+def update(ws: Workspace, params: p.TaskUpdateParams, call: Call) -> Raw | None:
     change = TaskUpdate(
-        status=given(params.status),  # type: ignore[arg-type]  # UNSET is gone, the types are those of the params
-        subject=given(params.subject),  # type: ignore[arg-type]
-        description=given(params.description),  # type: ignore[arg-type]
-        active_form=given(params.active_form),  # type: ignore[arg-type]
-        owner=given(params.owner),  # type: ignore[arg-type]
-        metadata=given(params.metadata),  # type: ignore[arg-type]
+        status=_given(params.status),
+        subject=_given(params.subject),
+        description=_given(params.description),
+        active_form=_given(params.active_form),
+        owner=_given(params.owner),
+        metadata=_given(params.metadata),
         add_blocks=params.add_blocks,
         add_blocked_by=params.add_blocked_by,
         remove_blocks=params.remove_blocks,

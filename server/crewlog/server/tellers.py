@@ -136,7 +136,10 @@ class PlanTeller:
                 for entry in entries:
                     name = entry.name.removesuffix(PLAN_SUFFIX)
                     if entry.name.endswith(PLAN_SUFFIX) and is_name(name):
-                        status = entry.stat()
+                        try:
+                            status = entry.stat()
+                        except FileNotFoundError:
+                            continue  # deleted since it was listed; the others are there all the same
                         found[name] = (status.st_mtime_ns, status.st_size, status.st_ino)
         except OSError:
             return found  # no plans, or none any more

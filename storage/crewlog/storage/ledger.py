@@ -75,10 +75,12 @@ class Line(msgspec.Struct, omit_defaults=True):
 class Reading(msgspec.Struct):
     """What a look at the ledger brought.
 
-    `ids`: tasks to look at again; `everything`: all of them; `taken`, `renewed`: tasks that were taken, and whose lease moved.
+    `fresh`: there were new lines; `ids`: tasks to look at again; `everything`: all of them; `taken`, `renewed`: tasks that were
+    taken, and whose lease moved.
     """
 
     ids: set[str]
+    fresh: bool = False
     everything: bool = False
     taken: set[str] = set()
     renewed: set[str] = set()
@@ -139,6 +141,7 @@ class Ledger:
                 found.everything = True  # a line torn by a crash or by hand: whatever it told of is found by looking
                 continue
             self._apply(line, found)
+            found.fresh = True
         self._offset += whole
 
     def _apply(self, line: Line, found: Reading) -> None:

@@ -66,7 +66,10 @@ class PlanStore:
                 for entry in entries:
                     if not entry.name.endswith(SUFFIX) or entry.name.startswith(".") or not entry.is_file():
                         continue
-                    status = entry.stat()
+                    try:
+                        status = entry.stat()
+                    except FileNotFoundError:
+                        continue  # deleted since it was listed; the others must be seen all the same
                     modified = times.format_ns(status.st_mtime_ns)
                     name = entry.name[: -len(SUFFIX)]
                     found.append((status.st_mtime_ns, PlanFile(name, int(status.st_mtime), modified, status.st_size)))

@@ -100,11 +100,11 @@ class TaskFolder:
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
-                    if is_task_file(entry.name):
-                        status = entry.stat()
-                        found[entry.name] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                    stamp = self._stamp(entry.name) if is_task_file(entry.name) else None
+                    if stamp is not None:  # else it was removed since it was listed; the others must be seen all the same
+                        found[entry.name] = stamp
         except FileNotFoundError:
-            pass
+            pass  # the folder is not there, and neither is a task
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
         if len(found) - len(self.files) > _MANY and not may_wait():

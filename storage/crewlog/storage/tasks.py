@@ -552,18 +552,21 @@ class TaskStore:
                     self._put_lapse(task.id)
         if folder.ledger.unfinished is not None:
             self._finish_change(folder)
-        by_others = bool(reading.ids) and folder.folder_moved()
-        if reading.everything or self._invalid is None or folder.needs_settling() or (not reading.ids and folder.folder_moved()):
+        moved = folder.folder_moved()
+        if reading.everything or self._invalid is None or folder.needs_settling():
             self._verify()
         else:
+            explained = reading.fresh
             for id in {*reading.ids, *ids}:
-                self._look_at(self._name_of(id))
+                explained |= self._look_at(self._name_of(id))
             for name in self._invalid:
                 self._look_at(name)
             for name in [name for name, until in self._damaged.items() if until <= _now()]:
                 self._read_file(name)
-            if by_others:
+            if moved and explained:
                 folder.remember_folder()
+            elif moved:
+                self._verify()  # somebody else created, renamed or removed a file
         self._invalid = set()
         self._changes.changed |= reading.taken & self._index.tasks.keys()
         for id in reading.taken | reading.renewed:
@@ -602,10 +605,13 @@ class TaskStore:
         for name in changed:
             self._read_file(name)
 
-    def _look_at(self, name: str) -> None:
+    def _look_at(self, name: str) -> bool:
+        """Whether the file was another than before."""
         assert self._folder is not None
-        if not self._folder.is_current(name):
-            self._read_file(name)
+        if self._folder.is_current(name):
+            return False
+        self._read_file(name)
+        return True
 
     def _is_current(self, task: Task) -> bool:
         """Looks at the task's file again; False where that changed the task."""
