@@ -448,7 +448,7 @@ class TaskMethods:
 
         `id`: the task's number as text.
 
-        Raises `InvalidName`, `StorageFailed`, `Busy`.
+        Raises `LeaseLost`, `InvalidName`, `StorageFailed`, `Busy`.
         """
         return await self._call("task/delete", {"listId": list_id, "id": id}, results.TASK_DELETE, timeout)
 

@@ -180,7 +180,7 @@ _TABLE = (
         "task/create", p.TaskCreate, r.RawTask, "Adds a task.", ("taskNotFound", "dependencyCycle", "invalidName", *_WRITING), _tasks, True
     ),
     Method("task/get", p.OfTask, r.RawTask | None, "A task, or null.", _LISTED, _tasks),
-    Method("task/delete", p.OfTask, bool, "Deletes a task; whether it existed.", ("invalidName", *_WRITING), _tasks, True),
+    Method("task/delete", p.OfTask, bool, "Deletes a task; whether it existed.", ("leaseLost", "invalidName", *_WRITING), _tasks, True),
     Method("task/list", p.TaskListParams, r.TaskListResult, "The tasks by id, with counts and the list's revision.", _LISTED, _tasks),
     Method("task/lists", p.OfProject, r.TaskListsResult, "Every list with its counts.", ("storageFailed",), slow=True),
     Method(
