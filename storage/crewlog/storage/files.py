@@ -209,12 +209,20 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def append_all(descriptor: int, content: bytes, size_before: int) -> None:
-    """Appends `content` whole or not at all: after an error the file is cut back to `size_before`. Raises `OSError`."""
+    """Appends `content` whole or not at all: after an error the file is cut back to `size_before`, unless somebody else wrote behind
+    it meanwhile. Raises `OSError`.
+    """
+    view = memoryview(content)
     try:
-        write_all(descriptor, content)
+        while view:
+            written = os.write(descriptor, view)
+            if written == 0:
+                raise OSError(errno.EIO, "nothing was written")
+            view = view[written:]
     except OSError:
         with contextlib.suppress(OSError):  # the first error is the one to tell; a torn tail is mended by the next append
-            os.ftruncate(descriptor, size_before)
+            if os.fstat(descriptor).st_size == size_before + len(content) - len(view):
+                os.ftruncate(descriptor, size_before)
         raise
 
 

@@ -101,14 +101,18 @@ class ResourceLock:
     """The lock of one file, or with `folder` of one folder. A context manager; not reentrant.
 
     Between threads that share the object it excludes as well. `root`: the folder that symbolic links must not lead out of.
+    `existing`: no lock is made for a resource that is gone (`StorageFailed`, ENOENT).
     Entering raises `Busy` after `timeout` seconds, `StorageFailed` where no lock file can be made, `WouldBlock` inside
     `without_waiting`.
     """
 
-    def __init__(self, resource: str, *, folder: bool = False, root: str | None = None, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, resource: str, *, folder: bool = False, root: str | None = None, timeout: float = TIMEOUT, existing: bool = False
+    ) -> None:
         self.resource = resource
         self.timeout = timeout
         self._folder = folder
+        self._existing = existing
         self._root = root
         self._path = ""
         self._descriptor = -1
@@ -119,13 +123,12 @@ class ResourceLock:
         _all_locks.add(self)
 
     def __enter__(self) -> ResourceLock:
-        deadline = time.monotonic() + self.timeout
         if not self._thread_lock.acquire(blocking=False):
             require_waiting()
             if not self._thread_lock.acquire(timeout=self.timeout):
                 raise Busy(self.resource, msgspec.to_builtins(_this_process()))
         try:
-            self._take(deadline)
+            self._take()
         except BaseException:
             self._thread_lock.release()
             raise
@@ -139,30 +142,40 @@ class ResourceLock:
         finally:
             self._thread_lock.release()
 
+    @property
+    def opened(self) -> bool:
+        """Whether it was taken before: then nothing is made when it is taken again, but where its file was removed."""
+        return self._descriptor >= 0
+
     def close(self) -> None:
         """Gives the descriptor back; entering again opens a new one."""
         with self._thread_lock:
             self._forget()
 
-    def _take(self, deadline: float) -> None:
-        pause = _FIRST_PAUSE
-        eager_until = time.monotonic() + _EAGER
+    def _take(self) -> None:
         while True:
             if self._descriptor < 0:
                 self._open()
             if not _system.try_lock(self._descriptor):
-                require_waiting()
-                if time.monotonic() >= deadline:
-                    raise Busy(self.resource, self._read_holder())
-                time.sleep(pause)
-                if time.monotonic() > eager_until:  # until then the holder is one of many that each take a moment
-                    pause = min(pause * 2, _LONGEST_PAUSE)
-                continue
+                self._wait()
             if self._is_still_the_lock():
                 with contextlib.suppress(OSError):  # naming the holder is a courtesy: a full disk must not forbid the lock
                     os.pwrite(self._descriptor, _holder_record(), 0)
                 return
             self._forget()
+
+    def _wait(self) -> None:
+        """Returns with the lock taken."""
+        require_waiting()
+        begun = time.monotonic()
+        pause = _FIRST_PAUSE
+        while not _system.try_lock(self._descriptor):
+            waited = time.monotonic() - begun
+            if waited >= self.timeout:
+                raise Busy(self.resource, self._read_holder())
+            time.sleep(pause)
+            if waited > _EAGER:  # until then the holder is one of many that each take a moment
+                pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _open(self) -> None:
         folder = self.resource if self._folder else os.path.dirname(self.resource)
@@ -171,6 +184,8 @@ class ResourceLock:
             folder, name = os.path.split(os.path.realpath(self.resource))
         if self._root is not None:
             require_inside(self.resource, self._root)
+        if self._existing and not os.path.lexists(self.resource):
+            raise StorageFailed(self.resource, "ENOENT", "the file is gone")
         path = os.path.join(side_folder(os.path.realpath(folder)), name + ".lock")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)

@@ -7,6 +7,7 @@ complete record whose line end is still missing, or torn (a crash, or a writer h
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -19,12 +20,15 @@ import msgspec
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import FILE_MODE, POWER, Durability, append_all, make_folder, require_inside
 from crewlog.storage.locks import ResourceLock, require_waiting
+from crewlog.storage.syncs import SharedSync
 
-BLOCK = 1 << 20
-"""Bytes read at a time."""
+BLOCK = 64 << 10
+"""Bytes read at a time: few enough to stay in the processor's cache until they are looked at."""
 LONG_READ = 256 << 10
 """Bytes to read beyond which a call does not belong on an event loop."""
-_FINGERPRINT = 64
+_FINGERPRINT = 4096
+"""Bytes before the known end that are compared when the file grew. A program without our locks that goes on writing where it last saw
+the end writes over some of these."""
 
 
 class Look(Enum):
@@ -54,7 +58,7 @@ class Tail(msgspec.Struct):
 
 
 class AppendLog:
-    """The file at `path` as far as it was read. Not thread-safe: its owner holds a mutex of its own.
+    """The file at `path` as far as it was read. Not thread-safe, but for `sync`: its owner holds a mutex of its own.
 
     `root`: the folder that symbolic links must not lead a write out of.
     """
@@ -72,15 +76,17 @@ class AppendLog:
         self._fingerprint = b""
         self._descriptor = -1
         self._descriptor_identity: tuple[int, int] | None = None
+        self._descriptor_mutex = threading.Lock()
+        """Held while the descriptor changes or is taken along for a sync, which happens outside of the owner's mutex."""
 
     @cached_property
     def lock(self) -> ResourceLock:
-        """The file's lock; a reader never makes one."""
-        return ResourceLock(self.path, root=self.root)
+        """The file's lock; a reader never makes one, and nobody makes one for a file that is gone."""
+        return ResourceLock(self.path, root=self.root, existing=True)
 
     @cached_property
-    def _syncs(self) -> _SharedSync:
-        return _SharedSync()
+    def _syncs(self) -> SharedSync:
+        return SharedSync()
 
     def forget(self) -> None:
         """Begins anew: the next look reads the whole file."""
@@ -92,7 +98,10 @@ class AppendLog:
         self._fingerprint = b""
 
     def look(self) -> Look:
-        """One `stat`, and where the file changed a look at the bytes before the known end. Raises `StorageFailed`."""
+        """One `stat`, and where the file grew a look at the bytes before the known end. Raises `StorageFailed`.
+
+        A file of the same size that was written to meanwhile counts as replaced: somebody edited it in place.
+        """
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
@@ -109,7 +118,7 @@ class AppendLog:
             return Look.SAME
         if status.st_size < self.end:
             return Look.SHRANK
-        if not self._still_stands():
+        if status.st_size == self._seen[0] or not self._still_stands():
             return Look.REPLACED
         return Look.GREW
 
@@ -127,6 +136,7 @@ class AppendLog:
             if status.st_size - self.end > LONG_READ:
                 require_waiting()
             self._read_lines(descriptor, accept, accept_tail)
+            self._fingerprint = os.pread(descriptor, min(_FINGERPRINT, self.end), max(0, self.end - _FINGERPRINT))
             self._identity = (status.st_dev, status.st_ino)
             self._seen = (status.st_size, status.st_mtime_ns)
         except OSError as error:
@@ -139,32 +149,28 @@ class AppendLog:
             after = os.pread(descriptor, 1, self.end)
             if after == b"\n":
                 self.end += 1
-                self._remember(after)
             elif after:  # somebody glued a record to it: the two are one line, and the owner must see that
                 self.end = self.tail.line.offset
                 self.line_count -= 1
             else:
                 return
         self.tail = None
-        offset = self.end
-        rest = b""
-        for number, line_offset, content in _split(descriptor, offset, self.line_count):
-            if number < 0:
-                rest, offset = content, line_offset
-                break
-            if content and not content.isspace():
-                accept(Line(number, line_offset, content))
-            self.end = line_offset + len(content) + 1
-            self.line_count = number
-            self._remember(content[-_FINGERPRINT:] + b"\n")
-        if rest and not rest.isspace():
-            line = Line(self.line_count + 1, offset, rest)
-            complete = accept_tail(line)
-            self.tail = Tail(line, complete)
-            if complete:
-                self.end = offset + len(rest)
-                self.line_count += 1
-                self._remember(rest)
+        for line, ended in _lines(descriptor, self.end, self.line_count):
+            blank = not line.content or line.content.isspace()
+            if not ended:
+                if not blank:
+                    self._read_tail(line, accept_tail)
+                return
+            if not blank:
+                accept(line)
+            self.end = line.offset + len(line.content) + 1
+            self.line_count = line.number
+
+    def _read_tail(self, line: Line, accept_tail: Callable[[Line], bool]) -> None:
+        self.tail = Tail(line, accept_tail(line))
+        if self.tail.complete:
+            self.end = line.offset + len(line.content)
+            self.line_count = line.number
 
     def append(self, lines: bytes) -> int:
         """Appends whole lines with one write and returns the offset of the first. The caller holds `lock` and has just read what
@@ -172,32 +178,62 @@ class AppendLog:
         """
         try:
             descriptor = self._open_to_append()
-            size = os.fstat(descriptor).st_size
-            if self.tail is not None and not self.tail.complete:
-                os.ftruncate(descriptor, self.tail.line.offset)
-                size = self.tail.line.offset
+            size = self._cut_torn_tail(descriptor)
             before = b"\n" if self.tail is not None and self.tail.complete else b""
-            append_all(descriptor, before + lines, size)
+            self._append_all(descriptor, before + lines, size)
             status = os.fstat(descriptor)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
         self.tail = None
-        offset = size + len(before)
         self.end = status.st_size
         self._identity = (status.st_dev, status.st_ino)
         self._seen = (status.st_size, status.st_mtime_ns)
-        self._remember(lines)
+        self._fingerprint = (self._fingerprint + before + lines[-_FINGERPRINT:])[-_FINGERPRINT:]
+        offset = size + len(before)
+        if status.st_size != offset + len(lines):  # a program without our locks wrote at the same time: all must be read anew
+            self._identity = (-1, -1)
         return offset
+
+    def _cut_torn_tail(self, descriptor: int) -> int:
+        """The file's size afterwards."""
+        if self.tail is None or self.tail.complete:
+            return self._seen[0]
+        size = self.tail.line.offset
+        if os.fstat(descriptor).st_size != size + len(self.tail.line.content):
+            raise OSError(errno.ESTALE, "")  # it is no torn line: somebody who takes no lock is writing it
+        os.ftruncate(descriptor, size)
+        self.tail = None
+        return size
+
+    def _append_all(self, descriptor: int, content: bytes, size: int) -> None:
+        try:
+            append_all(descriptor, content, size)
+            if not self.durability.appending_waits:
+                self._note_append(descriptor, size)
+        except OSError:
+            status = os.fstat(descriptor)
+            if status.st_size == size:  # it was cut back: nothing is new
+                self._seen = (status.st_size, status.st_mtime_ns)
+            raise
+
+    def _note_append(self, descriptor: int, size: int) -> None:
+        try:
+            self.durability.appended(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
 
     def begin_at_end(self) -> None:
         """Makes an append begin a new line, without reading what is there. Raises `StorageFailed`."""
         try:
             with open(self.path, "rb", buffering=0) as file:
-                size = os.fstat(file.fileno()).st_size
-                last = os.pread(file.fileno(), 1, size - 1) if size else b"\n"
+                status = os.fstat(file.fileno())
+                last = os.pread(file.fileno(), 1, status.st_size - 1) if status.st_size else b"\n"
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
-        self.tail = None if last == b"\n" else Tail(Line(0, size, b""), True)
+        self._identity = (status.st_dev, status.st_ino)
+        self._seen = (status.st_size, status.st_mtime_ns)
+        self.tail = None if last == b"\n" else Tail(Line(0, status.st_size, b""), True)
 
     def begin_append(self) -> None:
         """To be called before the lock is taken: refuses inside `without_waiting` where the append would wait for the device."""
@@ -209,10 +245,21 @@ class AppendLog:
 
         Raises `StorageFailed`: then the lines are in the file, but the device has not confirmed them.
         """
+        if not self.durability.appending_waits:
+            return
         try:
-            self._syncs.wait(lambda: self.durability.appended(self._descriptor))
+            self._syncs.wait(self._sync)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
+
+    def _sync(self) -> None:
+        """The log may be closed, or opened anew, while the device works: hence a descriptor of our own."""
+        with self._descriptor_mutex:
+            descriptor = os.dup(self._descriptor) if self._descriptor >= 0 else os.open(self.path, os.O_RDONLY)
+        try:
+            self.durability.appended(descriptor)
+        finally:
+            os.close(descriptor)
 
     def create(self, lines: bytes) -> None:
         """Makes the file with `lines` in it. Raises `StorageFailed`, also where it exists; nothing is left behind then."""
@@ -235,33 +282,24 @@ class AppendLog:
     def close(self) -> None:
         if "lock" in self.__dict__:
             self.lock.close()
+        with self._descriptor_mutex:
+            self._close_descriptor()
+
+    def _close_descriptor(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
             self._descriptor_identity = None
 
-    def read_at(self, offset: int, length: int) -> bytes:
-        """Raises `StorageFailed`, also when the file ends before that."""
-        reader = BlockReader(self.path)
-        try:
-            return reader.read(offset, length)
-        finally:
-            reader.close()
-
     def _open_to_append(self) -> int:
-        status = os.stat(self.path)
-        identity = (status.st_dev, status.st_ino)
-        if self._descriptor < 0 or identity != self._descriptor_identity:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
-            require_inside(self.path, self.root)
-            self._descriptor = os.open(self.path, _APPEND_FLAGS)
-            self._descriptor_identity = identity
+        if self._descriptor < 0 or self._identity != self._descriptor_identity:
+            with self._descriptor_mutex:
+                self._close_descriptor()
+                require_inside(self.path, self.root)
+                self._descriptor = os.open(self.path, _APPEND_FLAGS)
+                status = os.fstat(self._descriptor)
+                self._descriptor_identity = (status.st_dev, status.st_ino)
         return self._descriptor
-
-    def _remember(self, content: bytes) -> None:
-        self._fingerprint = (self._fingerprint + content[-_FINGERPRINT:])[-_FINGERPRINT:]
 
     def _still_stands(self) -> bool:
         """Whether the bytes before the known end are those that were read: a writer at an offset of its own may have overwritten them."""
@@ -308,58 +346,40 @@ class BlockReader:
         os.close(self._descriptor)
 
 
-def _split(descriptor: int, offset: int, line_count: int) -> Iterator[tuple[int, int, bytes]]:
-    """(number, offset, content) of each complete line from `offset` on; last (-1, offset, rest) where the file does not end in \\n."""
-    pending: list[bytes] = []
-    pending_offset = offset
+def _lines(descriptor: int, offset: int, line_count: int) -> Iterator[tuple[Line, bool]]:
+    """Each line from `offset` on, and whether it has its line end, which only the last may lack."""
     while True:
         block = os.pread(descriptor, BLOCK, offset)
-        if not block:
-            break
-        offset += len(block)
-        first, *others = block.split(b"\n")
-        if not others:
-            pending.append(first)
-            continue
-        pending.append(first)
-        others.insert(0, b"".join(pending))
-        pending = [others.pop()]
-        for content in others:
+        at, end = 0, block.find(b"\n")
+        while end >= 0:
             line_count += 1
-            yield line_count, pending_offset, content
-            pending_offset += len(content) + 1
-    rest = b"".join(pending)
-    if rest:
-        yield -1, pending_offset, rest
-
-
-class _SharedSync:
-    """Lets threads that wait for the same file share a sync: who comes while one runs waits for the next, which covers all of them."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._asked = 0
-        self._done = 0
-        self._running = False
-
-    def wait(self, sync: Callable[[], None]) -> None:
-        with self._condition:
-            self._asked += 1
-            mine = self._asked
-            while self._running and self._done < mine:
-                self._condition.wait()
-            if self._done >= mine:
+            yield Line(line_count, offset + at, block[at:end]), True
+            at = end + 1
+            end = block.find(b"\n", at)
+        if at:
+            offset += at
+        elif len(block) < BLOCK:
+            if block:
+                yield Line(line_count + 1, offset, block), False
+            return
+        else:
+            del block  # a long line is held once: its end is found first
+            line_count += 1
+            length, ended = _measure_line(descriptor, offset)
+            yield Line(line_count, offset, os.pread(descriptor, length, offset)), ended
+            if not ended:
                 return
-            self._running = True
-            covered = self._asked
-        try:
-            sync()
-        except BaseException:
-            with self._condition:
-                self._running = False
-                self._condition.notify_all()
-            raise
-        with self._condition:
-            self._running = False
-            self._done = max(self._done, covered)
-            self._condition.notify_all()
+            offset += length + 1
+
+
+def _measure_line(descriptor: int, offset: int) -> tuple[int, bool]:
+    """The length of the line at `offset`, and whether it has its line end."""
+    at = offset
+    while True:
+        block = os.pread(descriptor, 16 * BLOCK, at)
+        end = block.find(b"\n")
+        if end >= 0:
+            return at + end - offset, True
+        if not block:
+            return at - offset, False
+        at += len(block)
