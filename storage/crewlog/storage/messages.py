@@ -18,43 +18,43 @@ INTERRUPTED = (
 MISSING = "Tool result missing (conversation was truncated or interrupted)."
 """codebot's text for a second call of an id that already got the text above."""
 
-_Number = int | float
 _NULL_MESSAGE = b'{"role":"","content":null,"timestamp":"0001-01-01T00:00:00Z"}'
+_ABSENT = msgspec.Raw(b"null")
 
 
-class _ToolCall(msgspec.Struct):
+class _ToolCall(msgspec.Struct, gc=False):
     id: str | None = ""
     name: str | None = ""
     args_invalid: bool | None = False
-    args_raw_text: str | None = ""
-    args_parse_error: str | None = ""
-    thought_signature: str | None = ""
+    args_raw_text: msgspec.Raw = _ABSENT
+    args_parse_error: msgspec.Raw = _ABSENT
+    thought_signature: msgspec.Raw = _ABSENT
 
 
-class _Image(msgspec.Struct):
-    data: str | None = ""
-    url: str | None = ""
-    mime_type: str | None = ""
+class _Image(msgspec.Struct, gc=False):
+    data: msgspec.Raw = _ABSENT
+    url: msgspec.Raw = _ABSENT
+    mime_type: msgspec.Raw = _ABSENT
 
 
-class _Block(msgspec.Struct):
+class _Block(msgspec.Struct, gc=False):
     type: str | None = ""
-    text: str | None = ""
-    thinking: str | None = ""
+    text: msgspec.Raw = _ABSENT
+    thinking: msgspec.Raw = _ABSENT
     tool_call: _ToolCall | None = None
     image: _Image | None = None
     tool_name: str | None = ""
 
 
-class _Cost(msgspec.Struct):
-    input: _Number | None = 0
-    output: _Number | None = 0
-    cache_read: _Number | None = 0
-    cache_write: _Number | None = 0
-    total: _Number | None = 0
+class _Cost(msgspec.Struct, gc=False):
+    input: int | float | None = 0
+    output: int | float | None = 0
+    cache_read: int | float | None = 0
+    cache_write: int | float | None = 0
+    total: int | float | None = 0
 
 
-class _Usage(msgspec.Struct):
+class _Usage(msgspec.Struct, gc=False):
     provider: str | None = ""
     model: str | None = ""
     input: int | None = 0
@@ -65,8 +65,10 @@ class _Usage(msgspec.Struct):
     cost: _Cost | None = None
 
 
-class _Message(msgspec.Struct):
-    """As strict as Go's `agentcore.Message`: what it would refuse is no message here either."""
+class _Message(msgspec.Struct, gc=False):
+    """As strict as Go's `agentcore.Message`: what it would refuse is no message here either. Long texts are told to be texts by their
+    first byte, and not decoded.
+    """
 
     role: str | None = ""
     content: list[_Block | None] | None = None
@@ -76,7 +78,7 @@ class _Message(msgspec.Struct):
     timestamp: str | None = None
 
 
-class MessageShape(msgspec.Struct, frozen=True):
+class MessageShape(msgspec.Struct, frozen=True, gc=False):
     """What the repair looks at.
 
     `calls`: ids of the tool calls in the message; `answers`: the call that a tool message answers, if it says which.
@@ -87,6 +89,15 @@ class MessageShape(msgspec.Struct, frozen=True):
     answers: str | None
 
 
+class NotAMessage(ValueError):
+    """JSON that Go would not read as a message. `path` leads to what is wrong (`.content[0].text`, "" for the whole)."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}" if path else reason)
+
+
 _message_decoder = msgspec.json.Decoder(_Message)
 _NO_CALLS: tuple[str, ...] = ()
 
@@ -94,22 +105,52 @@ _NO_CALLS: tuple[str, ...] = ()
 def message_shape(raw: bytes | msgspec.Raw) -> MessageShape | None:
     """None where Go would not read the message (a wrong type somewhere), so that it is no part of a snapshot."""
     try:
+        return read_shape(raw)
+    except (NotAMessage, rawjson.Invalid):
+        return None
+
+
+def read_shape(raw: bytes | msgspec.Raw) -> MessageShape:
+    """Raises `NotAMessage` where Go would not read the message, `rawjson.Invalid` where it is no JSON."""
+    try:
         message = _message_decoder.decode(raw)
-    except msgspec.ValidationError:
-        return None
+    except msgspec.ValidationError as error:
+        rawjson.validate(bytes(raw))
+        raise _told(error, "") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        try:
-            message = rawjson.decode_lenient(bytes(raw), _message_decoder, _Message)
-        except msgspec.ValidationError:
-            return _deep_shape(bytes(raw))
-        except msgspec.DecodeError:
-            return None
+        return _read_slowly(bytes(raw))
     if message.timestamp is not None and not times.is_time(message.timestamp):
-        return None
-    calls = _NO_CALLS
-    if message.content:
-        calls = tuple((block.tool_call.id or "") for block in message.content if block is not None and block.tool_call is not None)
+        raise NotAMessage(".timestamp", _NO_TIME)
+    calls = _calls(message.content) if message.content else _NO_CALLS
     return MessageShape(message.role or "", calls, _answers(message))
+
+
+_NO_TIME = "an RFC 3339 time was expected, such as 2026-03-01T09:30:00Z"
+
+
+def _calls(content: list[_Block | None]) -> tuple[str, ...]:
+    calls: tuple[str, ...] = _NO_CALLS
+    for index, block in enumerate(content):
+        if block is None:
+            continue
+        if not (_is_text(block.text) and _is_text(block.thinking)):
+            raise NotAMessage(f".content[{index}].{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
+        call, image = block.tool_call, block.image
+        if call is not None:
+            if not (_is_text(call.args_raw_text) and _is_text(call.args_parse_error) and _is_text(call.thought_signature)):
+                raise NotAMessage(f".content[{index}].tool_call", "its texts must be strings")
+            calls = (*calls, call.id or "")
+        if image is not None and not (_is_text(image.data) and _is_text(image.url) and _is_text(image.mime_type)):
+            raise NotAMessage(f".content[{index}].image", "data, url and mime_type must be strings")
+    return calls
+
+
+def _is_text(raw: msgspec.Raw) -> bool:
+    """Whether it is a string or null; it is JSON of some kind."""
+    return raw is _ABSENT or memoryview(raw)[0] in _FIRST_BYTES
+
+
+_FIRST_BYTES = b'"n'
 
 
 def _answers(message: _Message) -> str | None:
@@ -119,26 +160,74 @@ def _answers(message: _Message) -> str | None:
     return None if raw is None else rawjson.decode_string(raw)
 
 
-def _deep_shape(raw: bytes) -> MessageShape | None:
-    """For a message nested deeper than any decoder here goes: its parts are cut out, only the shallow ones are read."""
+def _told(error: msgspec.ValidationError, path: str) -> NotAMessage:
+    """msgspec names the place at the end of its sentence: "Expected `str`, got `int` - at `$.role`"."""
+    reason, _, place = str(error).partition(" - at `$")
+    return NotAMessage(path + place.rstrip("`"), reason)
+
+
+_usage_decoder = msgspec.json.Decoder(_Usage | None)
+
+
+def _read_slowly(raw: bytes) -> MessageShape:
+    """For messages with escapes of lone surrogates, stray bytes, or deep nesting: they are cut up, and only the pieces are decoded."""
+    parts = _members(raw, "")
+    role = _text(parts, "role", "") or ""
+    _text(parts, "stop_reason", "")
     try:
-        parts = rawjson.members(raw)
-    except rawjson.Invalid:
-        return None
-    role = rawjson.decode_string(parts.get("role", b'""'))
-    if role is None:
-        return None
-    calls: list[str] = []
+        _usage_decoder.decode(rawjson.to_utf8(parts.get("usage", b"null")))
+    except msgspec.ValidationError as error:
+        raise _told(error, ".usage") from None
+    except msgspec.DecodeError:
+        pass  # half of a surrogate pair in the name of a model
+    timestamp = _text(parts, "timestamp", "")
+    if timestamp is not None and not times.is_time(timestamp):
+        raise NotAMessage(".timestamp", _NO_TIME)
     content = parts.get("content", b"null")
-    for block in rawjson.elements(content) if content[:1] == b"[" else []:
-        call = rawjson.members(block).get("tool_call", b"") if block[:1] == b"{" else b""
-        if call[:1] == b"{":
-            calls.append(rawjson.decode_string(rawjson.members(call).get("id", b'""')) or "")
-    answers = None
+    if content[:1] not in (b"[", b"n"):
+        raise NotAMessage(".content", "an array was expected")
+    calls: list[str] = []
+    for index, block in enumerate(rawjson.elements(content) if content[:1] == b"[" else []):
+        if block != b"null":
+            _read_block(_members(block, f".content[{index}]"), f".content[{index}]", calls)
     metadata = parts.get("metadata", b"null")
-    if role == "tool" and metadata[:1] == b"{":
-        answers = rawjson.decode_string(rawjson.members(metadata).get("tool_call_id", b"null"))
+    answers = None
+    if metadata != b"null":
+        found = _members(metadata, ".metadata").get("tool_call_id", b"null")
+        answers = rawjson.decode_string(found) if role == "tool" else None
     return MessageShape(role, tuple(calls), answers)
+
+
+def _read_block(block: dict[str, bytes], path: str, calls: list[str]) -> None:
+    for name in ("type", "text", "thinking", "tool_name"):
+        _text(block, name, path)
+    if block.get("image", b"null") != b"null":
+        image = _members(block["image"], f"{path}.image")
+        for name in ("data", "url", "mime_type"):
+            _text(image, name, f"{path}.image")
+    if block.get("tool_call", b"null") != b"null":
+        call = _members(block["tool_call"], f"{path}.tool_call")
+        for name in ("name", "args_raw_text", "args_parse_error", "thought_signature"):
+            _text(call, name, f"{path}.tool_call")
+        if call.get("args_invalid", b"null") not in (b"true", b"false", b"null"):
+            raise NotAMessage(f"{path}.tool_call.args_invalid", "true or false was expected")
+        calls.append(_text(call, "id", f"{path}.tool_call") or "")
+
+
+def _members(raw: bytes, path: str) -> dict[str, bytes]:
+    try:
+        return rawjson.members(raw)
+    except rawjson.Invalid:
+        rawjson.validate(raw)
+        raise NotAMessage(path, "an object was expected") from None
+
+
+def _text(parts: dict[str, bytes], name: str, path: str) -> str | None:
+    raw = parts.get(name, b"null")
+    text = rawjson.decode_string(raw)
+    if text is None and raw != b"null":
+        raise NotAMessage(f"{path}.{name}", "a string was expected")
+    return text
 
 
 class MessageSequence:
@@ -148,19 +237,24 @@ class MessageSequence:
     """
 
     def __init__(self) -> None:
-        self._messages: list[tuple[bytes | msgspec.Raw, MessageShape]] = []
-        self._out: list[msgspec.Raw] = []
+        self._begin()
+        self._messages: list[msgspec.Raw] = []
         self._calls: set[str] = set()
+        self.size = 0
+        """Bytes of the messages that it holds."""
+
+    def _begin(self) -> None:
+        self._out: list[msgspec.Raw] = []
         self._dropped: set[str] = set()
         self._told_interrupted: set[str] = set()
         self._open_calls: tuple[str, ...] = ()
         self._open_answers: set[str] = set()
         self._open_at = 0
 
-    def add(self, raw: bytes | msgspec.Raw, shape: MessageShape) -> None:
-        self._messages.append((raw, shape))
-        late = self._dropped.intersection(shape.calls)
-        if late:  # an answer that came before its call belongs to the sequence after all
+    def add(self, raw: msgspec.Raw, shape: MessageShape) -> None:
+        self._messages.append(raw)
+        self.size += len(memoryview(raw))
+        if self._dropped and not self._dropped.isdisjoint(shape.calls):  # an answer came before its call: it belongs here after all
             self._rebuild()
         else:
             self._place(raw, shape)
@@ -172,36 +266,39 @@ class MessageSequence:
         return [*self._out[: self._open_at], *missing, *self._out[self._open_at :]]
 
     def _rebuild(self) -> None:
-        messages = self._messages
-        calls = self._calls.union(*(shape.calls for _, shape in messages))
-        self.__init__()  # type: ignore[misc]  # begins anew, with every call known beforehand
-        self._calls = calls
-        self._messages = messages
-        for raw, shape in messages:
+        """Begins anew, with every call known beforehand."""
+        shapes = [message_shape(raw) or _NO_SHAPE for raw in self._messages]
+        for shape in shapes:
+            self._calls.update(shape.calls)
+        self._begin()
+        for raw, shape in zip(self._messages, shapes):
             self._place(raw, shape)
 
-    def _place(self, raw: bytes | msgspec.Raw, shape: MessageShape) -> None:
-        self._calls.update(shape.calls)
+    def _place(self, raw: msgspec.Raw, shape: MessageShape) -> None:
         if shape.role == "tool":
-            if shape.answers is not None and shape.answers not in self._calls:
-                self._dropped.add(shape.answers)
-                return
-            if shape.answers is not None:
-                self._open_answers.add(shape.answers)
-            self._out.append(_as_raw(raw))
+            self._calls.update(shape.calls)
+            answers = shape.answers
+            if answers is not None:
+                if answers not in self._calls:
+                    self._dropped.add(answers)
+                    return
+                self._open_answers.add(answers)
+            self._out.append(raw)
             return
-        self._settle()
-        self._out.append(_as_raw(raw))
-        if shape.role == "assistant" and shape.calls:
-            self._open_calls = shape.calls
-            self._open_at = len(self._out)
+        if self._open_calls:
+            self._settle()
+        self._out.append(raw)
+        if shape.calls:
+            self._calls.update(shape.calls)
+            if shape.role == "assistant":
+                self._open_calls = shape.calls
+                self._open_answers = set()
+                self._open_at = len(self._out)
 
     def _settle(self) -> None:
         missing = self._missing(self._open_calls, self._open_answers, self._told_interrupted)
         self._out[self._open_at : self._open_at] = missing
         self._open_calls = _NO_CALLS
-        self._open_answers = set()
-        self._open_at = len(self._out)
 
     @staticmethod
     def _missing(calls: Iterable[str], answers: set[str], told: set[str]) -> list[msgspec.Raw]:
@@ -225,9 +322,12 @@ def add_message(sequence: MessageSequence, raw: bytes | msgspec.Raw) -> None:
     """Adds a message if it is one; a JSON null counts as an empty message, as in Go."""
     shape = message_shape(raw)
     if shape is not None:
-        sequence.add(raw, shape)
+        sequence.add(raw if isinstance(raw, msgspec.Raw) else msgspec.Raw(raw), shape)
     elif bytes(raw).strip() == b"null":
-        sequence.add(_NULL_MESSAGE, MessageShape("", _NO_CALLS, None))
+        sequence.add(msgspec.Raw(_NULL_MESSAGE), _NO_SHAPE)
+
+
+_NO_SHAPE = MessageShape("", _NO_CALLS, None)
 
 
 def _interrupted(call: str) -> msgspec.Raw:
@@ -244,7 +344,3 @@ def _tool_result(call: str, text: str, more: bytes) -> msgspec.Raw:
         b'{"role":"tool","content":[{"type":"text","text":%b}],"metadata":{"tool_call_id":%b,"is_error":true%b},"timestamp":"%b"}'
         % (told, rawjson.encode_string(call), more, times.now().encode())
     )
-
-
-def _as_raw(raw: bytes | msgspec.Raw) -> msgspec.Raw:
-    return raw if isinstance(raw, msgspec.Raw) else msgspec.Raw(raw)
