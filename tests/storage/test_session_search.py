@@ -39,9 +39,11 @@ def store(manager: SessionManager) -> SessionStore:
             said("Straße und größer"),
             NewEntry("compaction", b'{"summary":"We spoke about parsers."}'),
             NewEntry("llm_call", b'{"provider":"p","model":"sonata-2","input_tokens":5,"output_tokens":1}'),
-            NewEntry("message", b'{"role":"user","content":"odd"}'),
         ]
     )
+    with open(store.path, "ab") as file:
+        line = '{"kind":"message","id":"0dd","parent_id":"%s","timestamp":"2026-01-01T00:00:00Z","data":{"role":"user","content":"odd"}}\n'
+        file.write((line % store.leaf_id).encode())
     return store
 
 

@@ -7,7 +7,6 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ from crewlog.storage import (
     UnsupportedVersion,
 )
 from crewlog.storage.export import export
-from crewlog.storage.sessions import Node, SessionStore
+from crewlog.storage.log import BlockReader
+from crewlog.storage.sessions import SessionStore
 from crewlog.storage.views import branches, entry_page
 
 
@@ -190,14 +190,13 @@ def test_a_snapshot_reads_nothing_that_a_compaction_replaced(store: SessionStore
     store.append_compaction("sum", [said("kept")])
     store.append_message(said("after"))
     read: list[bytes] = []
-    real = SessionStore.read_lines
+    real = BlockReader.read
 
-    def reading(self: SessionStore, nodes: Sequence[Node]) -> Iterator[bytes]:
-        for line in real(self, nodes):
-            read.append(line)
-            yield line
+    def reading(self: BlockReader, offset: int, length: int) -> bytes:
+        read.append(real(self, offset, length))
+        return read[-1]
 
-    monkeypatch.setattr(SessionStore, "read_lines", reading)
+    monkeypatch.setattr(BlockReader, "read", reading)
     found = store.snapshot()
     assert [json.loads(bytes(raw))["content"][0]["text"] for raw in found.messages] == ["sum", "kept", "after"]
     assert found.model == "before"  # state before it still counts
@@ -210,14 +209,13 @@ def test_a_snapshot_after_an_append_reads_only_that(store: SessionStore, monkeyp
     assert len(store.snapshot().messages) == 100
     store.append_message(said("new"))
     read: list[bytes] = []
-    real = SessionStore.read_lines
+    real = BlockReader.read
 
-    def reading(self: SessionStore, nodes: Sequence[Node]) -> Iterator[bytes]:
-        for line in real(self, nodes):
-            read.append(line)
-            yield line
+    def reading(self: BlockReader, offset: int, length: int) -> bytes:
+        read.append(real(self, offset, length))
+        return read[-1]
 
-    monkeypatch.setattr(SessionStore, "read_lines", reading)
+    monkeypatch.setattr(BlockReader, "read", reading)
     assert len(store.snapshot().messages) == 101
     assert len(read) == 1
     assert store.cached_bytes > 0

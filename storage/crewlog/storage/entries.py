@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Container
 
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.errors import InvalidArgument, SessionCorrupt, UnsupportedVersion
+from crewlog.storage.errors import SessionCorrupt, UnsupportedVersion
 from crewlog.storage.records import Entry, EntryKind, Header
 
 HEADER_ID = "h0"
 VERSION = 3
-MAX_THINKING = 200
-"""Code points of a thinking block that a log keeps; a longer one is cut to one less and an ellipsis."""
 
 _NULL = msgspec.Raw(b"null")
 
@@ -36,7 +36,7 @@ class NotAnEntry(ValueError):
         super().__init__(reason)
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     kind: str | None = ""
     id: str | None = ""
     parent_id: str | None = ""
@@ -44,18 +44,41 @@ class _Line(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _Block(msgspec.Struct):
-    type: str | None = ""
-    thinking: str | None = ""
-
-
-class _Thinking(msgspec.Struct):
-    content: list[_Block | None] | None = None
-
-
 _line_decoder = msgspec.json.Decoder(_Line)
-_thinking_decoder = msgspec.json.Decoder(_Thinking)
 _text_decoder = msgspec.json.Decoder(str)
+
+
+class Head(msgspec.Struct, gc=False):
+    """What stands before an entry's data. `timestamp` is the text between the quotes; the data is `line[data_at:-1]`."""
+
+    kind: str
+    id: str
+    parent_id: str
+    timestamp: bytes
+    data_at: int
+
+
+_AS_WRITTEN = re.compile(
+    rb'\{"kind":"([a-z_]+)","id":"([ !#-\[\]-~]+)"(?:,"parent_id":"([ !#-\[\]-~]*)")?,"timestamp":"([ !#-\[\]-~]*)","data":(?=[^ ])'
+)
+_value_decoder = msgspec.json.Decoder(msgspec.Raw)
+
+
+def read_head(line: bytes) -> Head | None:
+    """For a valid entry exactly as codebot and Crewlog write it; None for all else, which `read_entry` can tell apart.
+
+    One value behind the known start, and then a brace: if so, nothing else can stand in the line.
+    """
+    match = _AS_WRITTEN.match(line)
+    if match is None or not line.endswith(b"}"):
+        return None
+    data_at = match.end()
+    try:
+        _value_decoder.decode(memoryview(line)[data_at:-1])
+    except (msgspec.DecodeError, RecursionError):
+        return None  # there is more in it, or something odd
+    kind, entry_id, parent_id, timestamp = match.groups(b"")
+    return Head(sys.intern(kind.decode()), entry_id.decode(), parent_id.decode(), timestamp, data_at)
 
 
 def read_entry(line: bytes) -> Entry:
@@ -112,101 +135,24 @@ def trim_blanks(line: bytes) -> bytes:
 
 def write_entry(entry: Entry) -> bytes:
     """The entry as one line with its line end, fields in Go's order."""
-    parent = b',"parent_id":' + rawjson.encode_string(entry.parent_id) if entry.parent_id else b""
-    return b'{"kind":%b,"id":%b%b,"timestamp":"%b","data":%b}\n' % (
-        rawjson.encode_string(entry.kind),
+    head = b'{"kind":%b,"id":%b%b,"timestamp":"%b","data":' % (
+        _KINDS.get(entry.kind) or rawjson.encode_string(entry.kind),
         rawjson.encode_string(entry.id),
-        parent,
+        b',"parent_id":' + rawjson.encode_string(entry.parent_id) if entry.parent_id else b"",
         entry.timestamp.encode(),
-        bytes(entry.data),
     )
+    return b"".join((head, entry.data, b"}\n"))
 
 
-def new_id(taken: Container[str]) -> str:
-    """Eight lower-case hex digits that are not taken."""
+_KINDS = {kind.value: rawjson.encode_string(kind.value) for kind in EntryKind}
+
+
+def new_id(taken: Container[str], also: Container[str] = ()) -> str:
+    """Eight lower-case hex digits that neither `taken` nor `also` holds."""
     while True:
         candidate = os.urandom(4).hex()
-        if candidate not in taken:
+        if candidate not in taken and candidate not in also:
             return candidate
-
-
-def check_new_entry(entry: NewEntry, field: str) -> bytes:
-    """The entry's data as it will be stored: one line, long thinking cut. Raises `InvalidArgument` naming `field` and what is below it."""
-    if not entry.kind:
-        raise InvalidArgument(f"{field}.kind", "it is empty; give one of message, model_change, compaction, …")
-    if entry.kind == EntryKind.HEADER:
-        raise InvalidArgument(f"{field}.kind", "a session has one header, made by session/create")
-    try:
-        entry.kind.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidArgument(f"{field}.kind", "it holds half of a surrogate pair") from None
-    data = rawjson.one_line(entry.data).strip() or b"{}"
-    try:
-        rawjson.validate(data)
-    except rawjson.Invalid as error:
-        raise InvalidArgument(f"{field}.data", str(error)) from None
-    if entry.kind == EntryKind.MESSAGE:
-        return check_message(data, f"{field}.data")
-    if entry.kind in _OBJECT_KINDS and data[:1] != b"{":
-        raise InvalidArgument(f"{field}.data", f"the data of a {entry.kind} is a JSON object")
-    return data
-
-
-_OBJECT_KINDS = frozenset(kind.value for kind in EntryKind) - {EntryKind.HEADER.value}
-
-
-def check_message(data: bytes, field: str) -> bytes:
-    """A message as it will be stored. Raises `InvalidArgument` where it is no object with a role."""
-    if data[:1] != b"{":
-        raise InvalidArgument(field, "a message is a JSON object with role and content")
-    role = _role_of(data)
-    if not role:
-        raise InvalidArgument(f"{field}.role", "a message has a role: user, assistant, system or tool")
-    return cut_thinking(data)
-
-
-class _Role(msgspec.Struct):
-    role: msgspec.Raw = _NULL
-
-
-_role_decoder = msgspec.json.Decoder(_Role)
-
-
-def _role_of(data: bytes) -> str | None:
-    try:
-        raw = bytes(_role_decoder.decode(data).role)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raw = rawjson.members(data).get("role", b"null")
-    return rawjson.decode_string(raw)
-
-
-def cut_thinking(message: bytes) -> bytes:
-    """The message with each thinking block of more than 200 code points cut to 199 and `…`. All else stays to the byte."""
-    if b'"thinking"' not in message or not _thinks_long(message):
-        return message
-    parts = rawjson.members(message)
-    blocks = rawjson.elements(parts["content"])
-    parts["content"] = rawjson.join_elements([_cut_block(block) for block in blocks])
-    return rawjson.join_members(parts)
-
-
-def _thinks_long(message: bytes) -> bool:
-    try:
-        content = _thinking_decoder.decode(message).content or []
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return rawjson.members(message).get("content", b"")[:1] == b"["  # odd in some other way: look at each block
-    return any(block is not None and len(block.thinking or "") > MAX_THINKING for block in content)
-
-
-def _cut_block(block: bytes) -> bytes:
-    if block[:1] != b"{":
-        return block
-    parts = rawjson.members(block)
-    text = rawjson.decode_string(parts.get("thinking", b"null"))
-    if text is None or len(text) <= MAX_THINKING or rawjson.decode_string(parts.get("type", b"null")) != "thinking":
-        return block
-    parts["thinking"] = rawjson.encode_string(text[: MAX_THINKING - 1] + "…")
-    return rawjson.join_members(parts)
 
 
 class _HeaderData(msgspec.Struct):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import msgspec
 
 from crewlog.storage import rawjson
-from crewlog.storage.entries import read_entry
 from crewlog.storage.errors import InvalidArgument
 from crewlog.storage.records import Entry, EntryKind
 from crewlog.storage.sessions import SessionStore
@@ -41,17 +40,19 @@ def export(store: SessionStore, format: str) -> str:
     if format not in FORMATS:
         raise InvalidArgument("format", f"it is one of {', '.join(FORMATS)}, not {format!r}")
     chain, broken = store.chain()
-    lines = list(store.read_lines(chain))
     title = store.header.name or f"Session {store.session_id}"
     if format == "json":
         reason = rawjson.encode_string(broken.reason) if broken else b"null"
-        parts = {"sessionId": rawjson.encode_string(store.session_id), "broken": reason, "entries": rawjson.join_elements(lines)}
+        parts = {
+            "sessionId": rawjson.encode_string(store.session_id),
+            "broken": reason,
+            "entries": rawjson.join_elements(store.read_lines(chain)),
+        }
         return rawjson.decode_utf8(rawjson.join_members(parts))
     sections: list[Section] = []
     if broken is not None:
         sections.append(Section("", "", [Part("note", f"Earlier entries cannot be reached: {broken.reason}.")]))
-    for line in lines:
-        entry = read_entry(line)
+    for entry in store.read_entries(chain):
         title = (session_name(entry.data) or title) if entry.kind == EntryKind.SESSION_INFO else title
         sections += [Section(role, entry.timestamp, parts) for role, parts in _shown(entry)]
     header = f"{store.header.cwd} · {store.header.created}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, read_header
+from crewlog.storage.entries import HEADER_ID, read_head, read_header
 from crewlog.storage.errors import SessionCorrupt, StorageFailed, WouldBlock
 from crewlog.storage.locks import Mutex
 from crewlog.storage.log import AppendLog, Line, Look
@@ -59,6 +59,7 @@ class SessionSummary:
         self.mutex = Mutex()
         """Held by whoever refreshes it."""
         self._log = AppendLog(path)
+        self._info: SessionInfo | None = None
         self._clear()
 
     def refresh(self) -> None:
@@ -68,6 +69,7 @@ class SessionSummary:
             return
         if look is Look.MISSING:
             raise StorageFailed(self.path, "ENOENT", "the file is gone")
+        self._info = None
         if look is not Look.GREW:
             self._log.forget()
             self._clear()
@@ -94,18 +96,19 @@ class SessionSummary:
 
     def info(self) -> SessionInfo:
         """As of the last refresh."""
-        header = self._header or Header()
-        name = header.name if self._name is None else self._name
-        return SessionInfo(
-            header.session_id,
-            name,
-            self.path,
-            header.cwd,
-            header.created,
-            self._newest.text or header.created,
-            self._messages,
-            self._first_message,
-        )
+        if self._info is None:
+            header = self._header or Header()
+            self._info = SessionInfo(
+                header.session_id,
+                header.name if self._name is None else self._name,
+                self.path,
+                header.cwd,
+                header.created,
+                self._newest.text or header.created,
+                self._messages,
+                self._first_message,
+            )
+        return self._info
 
     def _clear(self) -> None:
         self._header: Header | None = None
@@ -119,22 +122,31 @@ class SessionSummary:
         self.epoch += 1
 
     def _accept(self, line: Line) -> None:
+        head = read_head(line.content)
+        if head is not None and head.id != HEADER_ID:
+            if self._header is None:
+                raise SessionCorrupt(self.path, line.number, "not a session file")
+            self._newest.see(head.timestamp)
+            self._count(head.kind, head.id, line.content, head.data_at)
+            return
         found = _read_line(line.content)
         if self._header is None:
             self._accept_header(found, line)
-        if found is None:
-            return
-        if found.id and found.id != HEADER_ID:
-            self._leaf_id = found.id
+        if found is not None:
+            self._newest.see(bytes(found.timestamp)[1:-1])
+            self._count(found.kind or "", found.id or "", bytes(found.data))
+
+    def _count(self, kind: str, entry_id: str, content: bytes, data_at: int = 0) -> None:
+        """`content`: the data, or with `data_at` the line that ends in it."""
+        if entry_id and entry_id != HEADER_ID:
+            self._leaf_id = entry_id
             self._entries += 1
-        kind = found.kind
-        self._newest.see(bytes(found.timestamp))
         if kind == EntryKind.MESSAGE:
             self._messages += 1
             if not self._has_first:
-                self._see_message(found.data)
+                self._see_message(content[data_at:-1] if data_at else content)
         elif kind == EntryKind.SESSION_INFO:
-            name = session_name(found.data)
+            name = session_name(content[data_at:-1] if data_at else content)
             if name is not None:
                 self._name = name
 
@@ -150,11 +162,11 @@ class SessionSummary:
         if found is None or found.kind != EntryKind.HEADER:
             raise SessionCorrupt(self.path, line.number, "not a session file")
         self._header = read_header(found.data, self.path, line.number)
-        self._newest.see(rawjson.encode_string(self._header.created))
+        self._newest.see(self._header.created.encode("utf-8", "replace"))
 
-    def _see_message(self, data: msgspec.Raw) -> None:
+    def _see_message(self, data: bytes) -> None:
         try:
-            message = rawjson.decode_lenient(bytes(data), _message_decoder, _Message)
+            message = rawjson.decode_lenient(data, _message_decoder, _Message)
         except msgspec.MsgspecError:
             return
         if message.role != "user":
@@ -189,19 +201,21 @@ def _read_line(content: bytes) -> _ListLine | None:
 
 
 class NewestTime:
-    """The newest of many RFC 3339 times. Those of one offset are compared as text, so that few need to be parsed."""
+    """The newest of many RFC 3339 times. Those of one offset are compared as text, so that few need to be computed with."""
 
     def __init__(self) -> None:
-        self.text = ""
-        self._ns = 0
+        self._newest: dict[bytes, bytes] = {}
+        """For each offset from UTC the newest time, without the offset: of such texts the greater is the later."""
 
-    def see(self, raw: bytes) -> None:
-        """`raw`: the time as a JSON string. What is no time is passed over."""
-        text = raw[1:-1]
-        best = self.text.encode()
-        if best and text[:19] < best[:19] and text[-6:] == best[-6:] and len(text) > 19:
-            return
-        decoded = text.decode("ascii", "replace")
-        ns = times.parse_ns(decoded)
-        if ns is not None and (not self.text or ns > self._ns):
-            self.text, self._ns = decoded, ns
+    def see(self, text: bytes) -> None:
+        """What is no time is passed over."""
+        length = 1 if text.endswith(b"Z") else 6
+        moment, offset = text[:-length].replace(b",", b"."), text[-length:]
+        if moment > self._newest.get(offset, b"") and times.is_time(text.decode("ascii", "replace")):
+            self._newest[offset] = moment
+
+    @property
+    def text(self) -> str:
+        """Empty where there was none."""
+        found = ((moment + offset).decode() for offset, moment in self._newest.items())
+        return max(found, key=lambda text: times.parse_ns(text) or 0, default="")

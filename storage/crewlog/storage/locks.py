@@ -159,8 +159,10 @@ class ResourceLock:
             if not _system.try_lock(self._descriptor):
                 self._wait()
             if self._is_still_the_lock():
-                with contextlib.suppress(OSError):  # naming the holder is a courtesy: a full disk must not forbid the lock
+                try:
                     os.pwrite(self._descriptor, _holder_record(), 0)
+                except OSError:
+                    pass  # naming the holder is a courtesy: a full disk must not forbid the lock
                 return
             self._forget()
 

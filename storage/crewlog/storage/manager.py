@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 import msgspec
@@ -173,4 +174,10 @@ class SessionManager:
 
 def newest_first(info: SessionInfo) -> tuple[int, str]:
     """The sort key of a list: by the time of the last entry, falling; then by id."""
-    return (-(times.parse_ns(info.updated) or 0), info.id)
+    return -_moment(info.updated), info.id
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _moment(text: str) -> int:
+    """Nanoseconds since 1970; a list is sorted anew each time it is asked for."""
+    return times.parse_ns(text) or 0

@@ -133,21 +133,32 @@ def _calls(content: list[_Block | None]) -> tuple[str, ...]:
     for index, block in enumerate(content):
         if block is None:
             continue
-        if not (_is_text(block.text) and _is_text(block.thinking)):
+        if not ((block.text is _ABSENT or _is_text(block.text)) and (block.thinking is _ABSENT or _is_text(block.thinking))):
             raise NotAMessage(f".content[{index}].{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
-        call, image = block.tool_call, block.image
-        if call is not None:
-            if not (_is_text(call.args_raw_text) and _is_text(call.args_parse_error) and _is_text(call.thought_signature)):
-                raise NotAMessage(f".content[{index}].tool_call", "its texts must be strings")
-            calls = (*calls, call.id or "")
-        if image is not None and not (_is_text(image.data) and _is_text(image.url) and _is_text(image.mime_type)):
-            raise NotAMessage(f".content[{index}].image", "data, url and mime_type must be strings")
+        if block.tool_call is not None:
+            _check_call(block.tool_call, f".content[{index}].tool_call")
+            calls = (*calls, block.tool_call.id or "")
+        if block.image is not None:
+            _check_image(block.image, f".content[{index}].image")
     return calls
+
+
+def _check_call(call: _ToolCall, path: str) -> None:
+    for name in ("args_raw_text", "args_parse_error", "thought_signature"):
+        raw = getattr(call, name)
+        if raw is not _ABSENT and not _is_text(raw):
+            raise NotAMessage(f"{path}.{name}", "a string was expected")
+
+
+def _check_image(image: _Image, path: str) -> None:
+    for name in ("data", "url", "mime_type"):
+        if not _is_text(getattr(image, name)):
+            raise NotAMessage(f"{path}.{name}", "a string was expected")
 
 
 def _is_text(raw: msgspec.Raw) -> bool:
     """Whether it is a string or null; it is JSON of some kind."""
-    return raw is _ABSENT or memoryview(raw)[0] in _FIRST_BYTES
+    return memoryview(raw)[0] in _FIRST_BYTES
 
 
 _FIRST_BYTES = b'"n'

@@ -38,7 +38,7 @@ class Header(msgspec.Struct):
     created: str = ZERO
 
 
-class Entry(msgspec.Struct, omit_defaults=True):
+class Entry(msgspec.Struct, omit_defaults=True, gc=False):
     """One line of a session log. `data` is raw JSON."""
 
     kind: str

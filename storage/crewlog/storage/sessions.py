@@ -7,29 +7,15 @@ the file before it answers and reads what others added since. Opening and readin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import (
-    HEADER_ID,
-    NewEntry,
-    NotAnEntry,
-    check_new_entry,
-    new_id,
-    read_entry,
-    read_header,
-    trim_blanks,
-    write_entry,
-)
-from crewlog.storage.errors import (
-    EntryNotFound,
-    LeafMoved,
-    SessionCorrupt,
-    SessionNotFound,
-    StoreClosed,
-)
+from crewlog.storage.appending import check_new_entry
+from crewlog.storage.entries import HEADER_ID, NewEntry, NotAnEntry, new_id, read_entry, trim_blanks, write_entry
+from crewlog.storage.errors import LeafMoved, SessionCorrupt, SessionNotFound, StorageFailed, StoreClosed
 from crewlog.storage.files import POWER, Durability
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import LONG_READ, AppendLog, BlockReader, Line, Look
@@ -45,18 +31,12 @@ from crewlog.storage.records import (
     ReasoningEffortChange,
 )
 from crewlog.storage.snapshot import Reduction, read_compaction
+from crewlog.storage.tree import Break, EntryTree, Node
+
+__all__ = ["Break", "Change", "Node", "Payload", "Recovered", "SessionStore"]
 
 Payload = bytes | msgspec.Raw
-
-
-class Node(msgspec.Struct, gc=False):
-    """Where an entry stands: its place in the tree, and in the file (`offset`, `length` in bytes)."""
-
-    id: str
-    parent_id: str
-    kind: str
-    offset: int
-    length: int
+_Read = TypeVar("_Read")
 
 
 class Change(msgspec.Struct):
@@ -73,19 +53,12 @@ class Recovered(msgspec.Struct, rename="camel"):
     size: int
 
 
-class Break(msgspec.Struct, rename="camel"):
-    """Where a chain ends before it reaches the header: `entry_id` names `missing_parent_id`, which is not in the log, or a cycle."""
-
-    entry_id: str
-    missing_parent_id: str
-    reason: str
-
-
 class SessionStore:
     """One session log. Thread-safe. Made by `SessionManager.create`, `open` and `open_path`.
 
     Every method raises `StorageFailed` where the system refuses, `SessionCorrupt` where a line cannot be used, `SessionNotFound`
-    where the file is gone, `StoreClosed` after `close`; those that write raise `Busy` where the lock is not to be had.
+    where the file is gone; those that write raise `Busy` where the lock is not to be had, and `StoreClosed` after `close`. Reading goes on
+    after it, as in Go.
     """
 
     def __init__(self, path: str, *, durability: Durability = POWER, root: str | None = None) -> None:
@@ -94,19 +67,14 @@ class SessionStore:
         self._mutex = Mutex()
         self._closed = False
         self._header: Header | None = None
-        self._header_line: Line | None = None
-        self._nodes: dict[str, Node] = {}
-        self._leaf_id = ""
-        self._epoch = 0
+        self._tree = EntryTree(path)
         self._reduction: Reduction | None = None
-        self._reduced_to: tuple[int, str] = (0, "")
-        self.cached_bytes = 0
-        """Size of the payloads that the last snapshot left in memory; `drop_cache` gives them back."""
+        self._reduced: tuple[EntryTree, int, str] | None = None
 
     @property
     def header(self) -> Header:
         """The session's header. As in Go, its name is that of the header's line until a snapshot or `set_name` brought a newer one."""
-        assert self._header is not None
+        assert self._header is not None  # a store is handed out after its first refresh
         return self._header
 
     @property
@@ -116,11 +84,11 @@ class SessionStore:
     @property
     def leaf_id(self) -> str:
         """The entry on the last line, as of the last refresh."""
-        return self._leaf_id
+        return self._tree.leaf_id
 
     @property
     def entry_count(self) -> int:
-        return len(self._nodes)
+        return len(self._tree.nodes)
 
     @property
     def recovered(self) -> Recovered | None:
@@ -128,29 +96,36 @@ class SessionStore:
         tail = self._log.tail
         return None if tail is None or tail.complete else Recovered(tail.line.number, len(tail.line.content))
 
+    @property
+    def cached_bytes(self) -> int:
+        """Size of the payloads that the last snapshot left in memory; `drop_cache` gives them back."""
+        return 0 if self._reduction is None else self._reduction.size
+
     def refresh(self) -> Change | None:
         """Reads what others added since the last look. None when nothing changed."""
         with self._mutex:
-            self._check_open()
-            look = self._log.look()
-            if look is Look.SAME:
-                return None
-            if look is Look.MISSING:
-                raise SessionNotFound(self._header.session_id if self._header else os.path.basename(self.path))
-            if look is not Look.GREW:
-                self._forget()
-            known = len(self._nodes)
-            self._log.read_added(self._accept, self._accept_tail)
-            if self._header is None:
-                line = self._header_line.number if self._header_line else 0
-                self._forget()
-                if line:
-                    raise SessionCorrupt(self.path, line, 'the first entry is not of kind "header"')
-                raise SessionCorrupt(self.path, 0, "session file missing header entry")
-            added = len(self._nodes) - known
-            if look is Look.GREW and not added:
-                return None
-            return Change(look.value, added)
+            return self._refresh()
+
+    def _refresh(self) -> Change | None:
+        look = self._log.look()
+        if look is Look.SAME:
+            return None
+        if look is Look.MISSING:
+            raise SessionNotFound(self._header.session_id if self._header else os.path.basename(self.path))
+        if look is not Look.GREW:
+            self._forget()
+        known = len(self._tree.nodes)
+        self._log.read_added(self._accept, self._accept_tail)
+        if self._tree.header is None:
+            tree = self._tree
+            self._forget()
+            tree.check_header()
+        if known == 0:
+            self._header = self._tree.header
+        added = len(self._tree.nodes) - known
+        if look is Look.GREW and not added:
+            return None
+        return Change(look.value, added)
 
     def append(self, entries: Sequence[NewEntry], *, expected_leaf_id: str | None = None, field: str = "entries") -> list[Entry]:
         """Appends all entries or none, each the child of the one before, the first of the leaf (or of its own `parent_id`).
@@ -162,24 +137,31 @@ class SessionStore:
         payloads = [check_new_entry(entry, f"{field}[{index}]") for index, entry in enumerate(entries)]
         self._log.begin_append()
         with self._mutex:
-            self.refresh()  # a log that was removed is not found, and not locked into being
-            with self._log.lock:
-                written = self._append_locked(entries, payloads, expected_leaf_id)
+            if self._closed:
+                raise StoreClosed(self.path)
+            if not self._log.lock.opened:
+                self._refresh()  # a log that was removed is not found, and not locked into being
+            try:
+                with self._log.lock:
+                    written = self._append_locked(entries, payloads, expected_leaf_id)
+            except StorageFailed:
+                self._require_file()
+                raise
         if written:
             self._log.sync()
         return written
 
     def _append_locked(self, entries: Sequence[NewEntry], payloads: list[bytes], expected_leaf_id: str | None) -> list[Entry]:
-        self.refresh()
-        if expected_leaf_id is not None and expected_leaf_id != self._leaf_id:
-            raise LeafMoved(self._leaf_id)
-        parent, made, lines = self._leaf_id, [], []
-        taken = _Union(self._nodes)
+        self._refresh()
+        tree = self._tree
+        if expected_leaf_id is not None and expected_leaf_id != tree.leaf_id:
+            raise LeafMoved(tree.leaf_id)
+        parent, made, lines = tree.leaf_id, [], []
+        taken: set[str] = set()
         for entry, payload in zip(entries, payloads):
             if entry.parent_id is not None:
-                self._require(entry.parent_id)
-                parent = entry.parent_id
-            done = Entry(entry.kind, new_id(taken), parent, times.now(), msgspec.Raw(payload))
+                parent = tree.require(entry.parent_id).id
+            done = Entry(entry.kind, new_id(tree.nodes, taken), parent, times.now(), msgspec.Raw(payload))
             taken.add(done.id)
             made.append(done)
             lines.append(write_entry(done))
@@ -189,10 +171,13 @@ class SessionStore:
         offset = self._log.append(b"".join(lines))
         for done, line in zip(made, lines):
             self._log.line_count += 1
-            self._nodes[done.id] = Node(done.id, done.parent_id, done.kind, offset, len(line) - 1)
-            self._leaf_id = done.id
+            tree.put(Node(done.id, done.parent_id, done.kind, offset, len(line) - 1, len(line) - len(memoryview(done.data)) - 2))
             offset += len(line)
         return made
+
+    def _require_file(self) -> None:
+        if not os.path.lexists(self.path):
+            raise SessionNotFound(self.session_id)
 
     def append_message(self, message: Payload) -> Entry:
         """A message as raw JSON; long thinking is cut in the file only. Go: AppendMessage."""
@@ -235,47 +220,55 @@ class SessionStore:
         compaction replaced is not read. The state at the leaf is kept, and extended where entries were added to it.
         """
         with self._mutex:
-            self.refresh()
-            if at_entry_id is not None and at_entry_id != self._leaf_id:
-                return self._reduce(Reduction(), self._whole_chain(at_entry_id)).snapshot(at_entry_id)
-            if self._reduced_to != (self._epoch, self._leaf_id):
-                self._extend_reduction()
-            assert self._reduction is not None
-            snapshot = self._reduction.snapshot(self._leaf_id)
-            snapshot.name = snapshot.name or self.header.name
-            if self._reduction.name:
-                self._set_header_name(self._reduction.name)
-            return snapshot
+            self._refresh()
+            return self._while_it_stands(lambda: self._snapshot(at_entry_id))
 
     build_snapshot = snapshot
+
+    def _snapshot(self, at_entry_id: str | None) -> ContextSnapshot:
+        tree = self._tree
+        if at_entry_id is not None and at_entry_id != tree.leaf_id:
+            reduction = Reduction()
+            self._reduce(reduction, tree.whole_chain(at_entry_id))
+            return reduction.snapshot(at_entry_id)
+        reduction = self._reduction_of_leaf()
+        snapshot = reduction.snapshot(tree.leaf_id)
+        snapshot.name = snapshot.name or self.header.name
+        if reduction.name:
+            self._set_header_name(reduction.name)
+        return snapshot
 
     def chain(self, entry_id: str | None = None) -> tuple[list[Node], Break | None]:
         """The nodes from the header (or from where the chain breaks) to `entry_id` (default: the leaf), and the break."""
         with self._mutex:
-            self.refresh()
-            return self._chain(entry_id or self._leaf_id)
+            self._refresh()
+            return self._tree.chain(entry_id or self._tree.leaf_id)
 
     def nodes(self) -> list[Node]:
         """All nodes in file order."""
         with self._mutex:
-            self.refresh()
-            return list(self._nodes.values())
+            self._refresh()
+            return list(self._tree.nodes.values())
 
-    def read_lines(self, nodes: Sequence[Node]) -> Iterator[bytes]:
-        """The lines of `nodes` as they are on disk, without line ends."""
-        reader = BlockReader(self.path)
+    def read_lines(self, nodes: Sequence[Node]) -> list[bytes]:
+        """The lines of `nodes` as they are on disk, without line ends. Raises `StorageFailed` where the log was replaced since."""
+        with self._mutex:
+            if any(self._tree.nodes.get(node.id) is not node for node in nodes):
+                raise self._stale()
+            return self._while_it_stands(lambda: self._read([(node.offset, node.length) for node in nodes]))
+
+    def read_entries(self, nodes: Sequence[Node]) -> list[Entry]:
+        """The entries of `nodes`. Raises as `read_lines`."""
         try:
-            for node in nodes:
-                yield reader.read(node.offset, node.length)
-        finally:
-            reader.close()
+            return [read_entry(line) for line in self.read_lines(nodes)]
+        except NotAnEntry as problem:
+            raise SessionCorrupt(self.path, 0, f"it was changed while it was read: {problem.reason}") from None
 
     def drop_cache(self) -> None:
         """Forgets the payloads that the last snapshot left in memory."""
         with self._mutex:
             self._reduction = None
-            self._reduced_to = (0, "")
-            self.cached_bytes = 0
+            self._reduced = None
 
     def release(self) -> None:
         """Gives the files and the memory back, and opens them again when it is used again."""
@@ -297,135 +290,106 @@ class SessionStore:
     def _append_one(self, kind: str, data: Payload) -> Entry:
         return self.append([NewEntry(kind, data)])[0]
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosed(self.path)
-
-    def _require(self, entry_id: str) -> Node:
-        node = self._nodes.get(entry_id)
-        if node is None:
-            raise EntryNotFound(entry_id, self.path)
-        return node
-
     def _set_header_name(self, name: str) -> None:
         self._header = msgspec.structs.replace(self.header, name=name)
 
     def _forget(self) -> None:
         self._log.forget()
-        self._nodes = {}
-        self._header = self._header_line = None
-        self._leaf_id = ""
-        self._epoch += 1
+        self._tree = EntryTree(self.path)
         self.drop_cache()
+
+    def _stale(self) -> StorageFailed:
+        return StorageFailed(self.path, "ESTALE", "the log was replaced while it was read; read it anew")
+
+    def _while_it_stands(self, read: Callable[[], _Read]) -> _Read:
+        """What `read` gives, if the log did not change under it, but for what was added behind."""
+        try:
+            found = read()
+        except NotAnEntry as problem:
+            self.drop_cache()
+            if self._log.look() in (Look.SAME, Look.GREW):
+                raise SessionCorrupt(self.path, 0, f"it was changed in place: {problem.reason}") from None
+            raise self._stale() from None
+        if self._log.look() not in (Look.SAME, Look.GREW):
+            self.drop_cache()
+            raise self._stale()
+        return found
+
+    def _read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        reader = BlockReader(self.path)
+        try:
+            return [reader.read(offset, length) for offset, length in ranges]
+        finally:
+            reader.close()
 
     def _accept(self, line: Line) -> None:
         try:
-            entry = read_entry(line.content)
+            self._tree.add(line)
         except NotAnEntry as problem:
-            if not trim_blanks(line.content):
-                return
-            raise SessionCorrupt(self.path, line.number, problem.reason) from None
-        self._add(entry, line)
+            if trim_blanks(line.content):
+                raise SessionCorrupt(self.path, line.number, problem.reason) from None
 
     def _accept_tail(self, line: Line) -> bool:
         try:
-            entry = read_entry(line.content)
+            self._tree.add(line)
         except NotAnEntry as problem:
             if not problem.is_json:
                 return False
             raise SessionCorrupt(self.path, line.number, problem.reason) from None
-        self._add(entry, line)
         return True
 
-    def _add(self, entry: Entry, line: Line) -> None:
-        if entry.id == HEADER_ID:
-            if self._header is not None:
-                return  # a second header must not hide the history behind it
-            self._header_line = self._header_line or line
-            if entry.kind != EntryKind.HEADER:
-                return
-            self._header = read_header(entry.data, self.path, line.number)
-        known = self._nodes.get(entry.id)
-        if known is not None:  # the later of two entries of one id wins
-            self.drop_cache()
-            self._epoch += 1
-        self._nodes[entry.id] = Node(entry.id, entry.parent_id, entry.kind, line.offset, len(line.content))
-        self._leaf_id = entry.id
-
-    def _chain(self, entry_id: str, after: str = "") -> tuple[list[Node], Break | None]:
-        """The chain from the header on; with `after`, from behind that entry where the chain runs through it."""
-        node = self._require(entry_id)
-        chain, seen = [node], {node.id}
-        while node.id != HEADER_ID and (not after or node.parent_id != after):
-            if not node.parent_id:
-                return chain[::-1], Break(node.id, "", "chain does not reach session header")
-            parent = self._nodes.get(node.parent_id)
-            if parent is None:
-                return chain[::-1], Break(node.id, node.parent_id, f"entry {node.parent_id} not found in session log")
-            if parent.id in seen:
-                return chain[::-1], Break(node.id, parent.id, f"cycle detected in session chain at entry {parent.id}")
-            seen.add(parent.id)
-            chain.append(parent)
-            node = parent
-        return chain[::-1], None
-
-    def _whole_chain(self, entry_id: str, after: str = "") -> list[Node]:
-        chain, broken = self._chain(entry_id, after)
-        if broken is None:
-            return chain
-        if broken.missing_parent_id and broken.missing_parent_id not in self._nodes:
-            raise EntryNotFound(broken.missing_parent_id, self.path)
-        raise SessionCorrupt(self.path, 0, broken.reason)
-
-    def _extend_reduction(self) -> None:
-        epoch, reduced_to = self._reduced_to
-        fresh = self._reduction is None or epoch != self._epoch
-        chain = self._whole_chain(self._leaf_id, "" if fresh else reduced_to)
-        reduction = self._reduction
-        if reduction is None or fresh or chain[0].id == HEADER_ID:  # nothing kept, or the leaf is on another branch
-            self.drop_cache()
-            reduction = Reduction()
+    def _reduction_of_leaf(self) -> Reduction:
+        """The reduction at the leaf: the one that was kept, extended by what was added, where the leaf is its descendant."""
+        tree = self._tree
+        wanted = (tree, tree.rewritten, tree.leaf_id)
+        kept, before = self._reduction, self._reduced
+        if kept is not None and before == wanted:
+            return kept
+        if kept is not None and before is not None and before[:2] == wanted[:2]:
+            chain = tree.whole_chain(tree.leaf_id, after=before[2])
+            if chain[0].id == HEADER_ID:  # the leaf is on another branch
+                kept = None
+        else:
+            kept, chain = None, tree.whole_chain(tree.leaf_id)
+        self.drop_cache()  # what fails half way is of no use
+        reduction = kept or Reduction()
         self._reduce(reduction, chain)
-        self._reduction = reduction
-        self.cached_bytes += sum(node.length for node in chain)
-        self._reduced_to = (self._epoch, self._leaf_id)
-
-    def _reduce(self, reduction: Reduction, chain: list[Node]) -> Reduction:
-        last = max((at for at, node in enumerate(chain) if node.kind == EntryKind.COMPACTION), default=-1)
-        wanted = [node for at, node in enumerate(chain) if at >= last or node.kind not in _REPLACED]
-        if last >= 0:
-            wanted = self._with_last_good_compaction(chain, wanted, last)
-        if sum(node.length for node in wanted) > LONG_READ:
-            require_waiting()
-        for line in self.read_lines(wanted):
-            reduction.feed(read_entry(line))
+        self._reduction, self._reduced = reduction, wanted
         return reduction
 
-    def _with_last_good_compaction(self, chain: list[Node], wanted: list[Node], last: int) -> list[Node]:
-        """A compaction that cannot be read brings nothing, so what the one before it kept stays."""
-        for at in range(last, -1, -1):
-            if chain[at].kind != EntryKind.COMPACTION:
-                continue
-            if read_compaction(read_entry(next(iter(self.read_lines([chain[at]])))).data) is not None:
-                return wanted if at == last else [node for node in chain if node is chain[at] or node in wanted]
-        return wanted
+    def _reduce(self, reduction: Reduction, chain: list[Node]) -> None:
+        wanted = self._not_replaced(chain)
+        if sum(node.length for node in wanted) > LONG_READ:
+            require_waiting()
+        reader = BlockReader(self.path)
+        try:
+            for node in wanted:
+                if node.kind == EntryKind.MESSAGE and node.data_at:
+                    reduction.feed_message(reader.read(node.offset + node.data_at, node.length - node.data_at - 1))
+                else:
+                    reduction.feed(read_entry(reader.read(node.offset, node.length)))
+        finally:
+            reader.close()
+
+    def _not_replaced(self, chain: list[Node]) -> list[Node]:
+        """The chain without the messages before its last compaction, and without compactions that a later one replaced.
+
+        A compaction that cannot be read brings nothing, so that the one before it still counts.
+        """
+        compactions = [at for at, node in enumerate(chain) if node.kind == EntryKind.COMPACTION]
+        if not compactions:
+            return chain
+        last, counting = compactions[-1], set[int]()
+        while compactions:
+            counting.add(compactions[-1])
+            node = chain[compactions.pop()]
+            (line,) = self._read([(node.offset, node.length)])
+            if read_compaction(read_entry(line).data) is not None:
+                break
+        return [node for at, node in enumerate(chain) if at >= last or at in counting or node.kind not in _REPLACED]
 
 
 _REPLACED = frozenset({EntryKind.MESSAGE.value, EntryKind.COMPACTION.value})
-
-
-class _Union:
-    """The ids of the log and those given out in this append."""
-
-    def __init__(self, known: dict[str, Node]) -> None:
-        self._known = known
-        self._new: set[str] = set()
-
-    def __contains__(self, candidate: object) -> bool:
-        return candidate in self._known or candidate in self._new
-
-    def add(self, entry_id: str) -> None:
-        self._new.add(entry_id)
 
 
 def _compaction_members(summary: str, kept: list[bytes]) -> dict[str, bytes]:

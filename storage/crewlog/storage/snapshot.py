@@ -31,7 +31,8 @@ _Read = TypeVar("_Read")
 class Reduction:
     """The state that a chain of entries leads to, entry by entry. `feed` each entry from the header on, then ask for the snapshot.
 
-    Messages before the last compaction need not be fed: `skip_messages_before` finds it.
+    Messages before the last compaction need not be fed. A compaction that cannot be read brings nothing itself, but ends what was
+    said before it all the same, as in Go; what the compaction before it kept then stays.
     """
 
     def __init__(self) -> None:
@@ -41,17 +42,26 @@ class Reduction:
         self.goal = msgspec.Raw(_goal_off())
         self.name = ""
         self.messages = MessageSequence()
-        self._summary: msgspec.Raw | None = None
+        self._compaction: tuple[Compaction, str] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages that it holds."""
+        return self.messages.size
 
     def feed(self, entry: Entry) -> None:
         handler = _HANDLERS.get(entry.kind)
-        if handler is not None and len(memoryview(entry.data)):
+        if handler is not None and (len(memoryview(entry.data)) or entry.kind == EntryKind.COMPACTION):
             handler(self, entry)
+
+    def feed_message(self, data: bytes) -> None:
+        """The same for the data of a message, where nothing else of the entry is known."""
+        add_message(self.messages, data)
 
     def snapshot(self, leaf_id: str) -> ContextSnapshot:
         messages = self.messages.result()
-        if self._summary is not None:
-            messages.insert(0, self._summary)
+        if self._compaction is not None and self._compaction[0].summary:
+            messages.insert(0, _summary_message(self._compaction[0].summary, self._compaction[1]))
         return ContextSnapshot(
             messages,
             leaf_id,
@@ -68,14 +78,12 @@ class Reduction:
     def _message(self, entry: Entry) -> None:
         add_message(self.messages, entry.data)
 
-    def _compaction(self, entry: Entry) -> None:
-        """A compaction that cannot be read still ends what was before it, but brings nothing (as in Go)."""
+    def _compact(self, entry: Entry) -> None:
         found = read_compaction(entry.data)
-        if found is None:
-            return
+        if found is not None:
+            self._compaction = found, entry.timestamp
         self.messages = MessageSequence()
-        self._summary = _summary_message(found.summary, entry.timestamp) if found.summary else None
-        for raw in found.messages:
+        for raw in self._compaction[0].messages if self._compaction is not None else []:
             add_message(self.messages, raw)
 
     def _model(self, entry: Entry) -> None:
@@ -133,7 +141,7 @@ _info_decoder = msgspec.json.Decoder(dict[str, str | None])
 
 _HANDLERS: dict[str, Callable[[Reduction, Entry], None]] = {
     EntryKind.MESSAGE.value: Reduction._message,
-    EntryKind.COMPACTION.value: Reduction._compaction,
+    EntryKind.COMPACTION.value: Reduction._compact,
     EntryKind.MODEL_CHANGE.value: Reduction._model,
     EntryKind.REASONING_EFFORT_CHANGE.value: Reduction._reasoning_effort,
     THINKING_CHANGE: Reduction._reasoning_effort,
@@ -179,6 +187,23 @@ def session_name(data: bytes | msgspec.Raw) -> str | None:
         except msgspec.MsgspecError:
             return None
     return (found["name"] or "") if "name" in found else None
+
+
+def is_readable(kind: str, data: bytes) -> bool:
+    """Whether an entry of this kind would change the state, or at least could; data of other kinds may be anything."""
+    reader = _READERS.get(kind)
+    return reader is None or reader(data) is not None
+
+
+_READERS: dict[str, Callable[[bytes], object]] = {
+    EntryKind.COMPACTION.value: lambda data: read_compaction(data),
+    EntryKind.MODEL_CHANGE.value: lambda data: _read(data, _model_decoder, _ModelChange),
+    EntryKind.REASONING_EFFORT_CHANGE.value: lambda data: _read(data, _effort_decoder, _EffortChange),
+    THINKING_CHANGE: lambda data: _read(data, _effort_decoder, _EffortChange),
+    EntryKind.PLAN_STATE.value: lambda data: _read(data, _plan_decoder, _PlanState),
+    EntryKind.GOAL_STATE.value: lambda data: _read_goal(data),
+    EntryKind.SESSION_INFO.value: lambda data: _read(data, _info_decoder, dict[str, str | None]),
+}
 
 
 def _read(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[_Read], type_: type[_Read]) -> _Read | None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from crewlog.storage import rawjson
-from crewlog.storage.entries import read_entry
 from crewlog.storage.errors import EntryNotFound, InvalidArgument
 from crewlog.storage.records import EntryKind
 from crewlog.storage.sessions import Break, Node, SessionStore
@@ -121,14 +120,14 @@ def branches(store: SessionStore) -> list[Branch]:
 
 def _branch(store: SessionStore, leaf: Node) -> Branch:
     chain, broken = store.chain(leaf.id)
-    timestamp = read_entry(next(iter(store.read_lines([leaf])))).timestamp
+    timestamp = store.read_entries([leaf])[0].timestamp
     return Branch(leaf.id, len(chain), timestamp, _last_text(store, chain), leaf.id == store.leaf_id, broken)
 
 
 def _last_text(store: SessionStore, chain: Sequence[Node]) -> str:
     messages = [node for node in chain if node.kind == EntryKind.MESSAGE][-_LOOK_BACK:]
-    for line in reversed(list(store.read_lines(messages))):
-        texts = message_texts(bytes(read_entry(line).data))
+    for entry in reversed(store.read_entries(messages)):
+        texts = message_texts(bytes(entry.data))
         if texts:
             text = texts[-1]
             return text if len(text) <= LAST_TEXT else text[: LAST_TEXT - 3] + "..."
