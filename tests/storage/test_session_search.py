@@ -125,7 +125,7 @@ def test_statistics(manager: SessionManager, store: SessionStore) -> None:
     usage = found.by_model["m"]
     assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cost) == (5, 40, 8, 120, 0.5)
     assert usage.cache_hit_rate == 0.75
-    assert (usage.percentile(0.5), usage.percentile(0.95)) == (300, 400)
+    assert (usage.percentile(0.5), usage.percentile(0.95)) == (250, 400)
     assert found.total.calls == 6
     (cache_break,) = found.cache_breaks
     assert (cache_break.reasons, cache_break.dropped_tokens, cache_break.note) == (["tools"], 30, "n")

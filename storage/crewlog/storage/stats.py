@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -31,9 +33,14 @@ class Usage(msgspec.Struct):
         return self.cache_read_tokens / went_in if went_in else 0.0
 
     def percentile(self, share: float) -> float:
-        """The latency that `share` (0 to 1) of the calls do not exceed; nearest rank."""
-        ordered = sorted(self.latencies)
-        return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))]) if ordered else 0.0
+        """The latency that `share` (0 to 1) of the calls do not exceed: nearest rank, and for 0.5 the median, which between two of
+        them is their mean.
+        """
+        if not self.latencies:
+            return 0.0
+        if share == 0.5:
+            return float(statistics.median(self.latencies))
+        return float(sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)])
 
 
 class CacheBreak(msgspec.Struct):
