@@ -81,6 +81,12 @@ def read_head(line: bytes) -> Head | None:
     return Head(sys.intern(kind.decode()), entry_id.decode(), parent_id.decode(), timestamp, data_at)
 
 
+def timestamp_in(start: bytes) -> str:
+    """The timestamp of an entry of which only the start of its line is there; the zero time where it does not stand before the data."""
+    match = _AS_WRITTEN.match(start)
+    return match[4].decode() if match is not None else times.ZERO
+
+
 def read_entry(line: bytes) -> Entry:
     """The entry on one line. Raises `NotAnEntry`. A timestamp that Go cannot parse is kept as it is; its time is unknown."""
     try:

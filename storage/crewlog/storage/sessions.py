@@ -233,7 +233,8 @@ class SessionStore:
             return reduction.snapshot(at_entry_id)
         reduction = self._reduction_of_leaf()
         snapshot = reduction.snapshot(tree.leaf_id)
-        snapshot.name = snapshot.name or self.header.name
+        if not snapshot.name and tree.header is not None:
+            snapshot.name = tree.header.name
         if reduction.name:
             self._set_header_name(reduction.name)
         return snapshot
@@ -250,12 +251,16 @@ class SessionStore:
             self._refresh()
             return list(self._tree.nodes.values())
 
-    def read_lines(self, nodes: Sequence[Node]) -> list[bytes]:
-        """The lines of `nodes` as they are on disk, without line ends. Raises `StorageFailed` where the log was replaced since."""
+    def read_lines(self, nodes: Sequence[Node], *, at_most: int | None = None) -> list[bytes]:
+        """The lines of `nodes` as they are on disk, without line ends, or the first `at_most` bytes of each.
+
+        Raises `StorageFailed` where the log was replaced since.
+        """
         with self._mutex:
             if any(self._tree.nodes.get(node.id) is not node for node in nodes):
                 raise self._stale()
-            return self._while_it_stands(lambda: self._read([(node.offset, node.length) for node in nodes]))
+            ranges = [(node.offset, node.length if at_most is None else min(node.length, at_most)) for node in nodes]
+            return self._while_it_stands(lambda: self._read(ranges))
 
     def read_entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """The entries of `nodes`. Raises as `read_lines`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from crewlog.storage.errors import SessionNotFound, StorageFailed
@@ -28,18 +29,25 @@ class Trash:
         """Takes the session whose log is at `log_path` out of sight. One deleted before under the same id is kept beside it."""
         check_name(session_id, "sessionId")
         self._begin()
-        project = os.path.basename(os.path.dirname(log_path))
-        place = self._free_place(session_id)
-        folder = os.path.join(place, _LOG, project)
-        with ResourceLock(log_path, root=self._home.path):
+        if not os.path.exists(log_path):
+            raise SessionNotFound(session_id)
+        place, tasks = self._free_place(session_id), self._home.task_list(session_id)
+        target = os.path.join(place, _LOG, os.path.basename(os.path.dirname(log_path)), os.path.basename(log_path))
+        with contextlib.ExitStack() as locks:  # both before the first move: who works on the tasks keeps the session whole
+            locks.enter_context(ResourceLock(log_path, root=self._home.path))
             if not os.path.exists(log_path):
                 raise SessionNotFound(session_id)
-            make_folder(folder, self._durability)
-            self._move(log_path, os.path.join(folder, os.path.basename(log_path)))
-        tasks = self._home.task_list(session_id)
-        if os.path.isdir(tasks):
-            with ResourceLock(tasks, folder=True, root=self._home.path):
-                self._move(tasks, os.path.join(place, _TASKS))
+            has_tasks = os.path.isdir(tasks)
+            if has_tasks:
+                locks.enter_context(ResourceLock(tasks, folder=True, root=self._home.path))
+            make_folder(os.path.dirname(target), self._durability)
+            self._move(log_path, target)
+            if has_tasks:
+                try:
+                    self._move(tasks, os.path.join(place, _TASKS))
+                except StorageFailed:
+                    self._move(target, log_path)
+                    raise
 
     def restore(self, session_id: str) -> str:
         """Brings back the session deleted last under this id; the path of its log. What stands in its place by now is not touched."""

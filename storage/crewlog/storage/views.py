@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from crewlog.storage import rawjson
+from crewlog.storage.entries import timestamp_in
 from crewlog.storage.errors import EntryNotFound, InvalidArgument
 from crewlog.storage.records import EntryKind
 from crewlog.storage.sessions import Break, Node, SessionStore
@@ -14,6 +15,8 @@ from crewlog.storage.sessions import Break, Node, SessionStore
 DEFAULT_LIMIT = 200
 LAST_TEXT = 80
 _LOOK_BACK = 20
+_START = 1024
+"""Bytes of a line in which what stands before its data is looked for."""
 
 
 class EntryPage(msgspec.Struct):
@@ -63,7 +66,7 @@ def entry_page(
         page.reverse()
     lines = []
     for node, line in zip(page, _lines(store, page, max_bytes)):
-        lines.append(_without_data(node, line) if line is None or (max_bytes is not None and node.length > max_bytes) else line)
+        lines.append(line if line is not None else _without_data(store, node))
     return EntryPage(lines, len(page) < len(wanted), chain[-1].id, len(chain), broken)
 
 
@@ -96,15 +99,18 @@ def _lines(store: SessionStore, page: Sequence[Node], max_bytes: int | None) -> 
     return [lines.get(id(node)) for node in page]
 
 
-def _without_data(node: Node, line: bytes | None) -> bytes:
-    """The entry without what makes it too large. Its timestamp stands in what was not read, and is left out with it."""
+def _without_data(store: SessionStore, node: Node) -> bytes:
+    """The entry without what makes it too large; of its line only the start is read."""
     parts = {
         "kind": rawjson.encode_string(node.kind),
         "id": rawjson.encode_string(node.id),
         "parent_id": rawjson.encode_string(node.parent_id),
+        "timestamp": rawjson.encode_string(timestamp_in(store.read_lines([node], at_most=_START)[0])),
         "data": b"null",
         "omittedBytes": b"%d" % node.length,
     }
+    if not node.parent_id:
+        del parts["parent_id"]
     return rawjson.join_members(parts)
 
 
