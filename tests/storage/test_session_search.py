@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,28 @@ def test_deleting_and_restoring(tmp_path: Path, manager: SessionManager, store: 
     assert trash.restore(session_id) == str(path)
     path.unlink()
     assert trash.restore(session_id) == str(path)
+
+
+def test_a_deletion_that_fails_half_way_is_undone(
+    tmp_path: Path, manager: SessionManager, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(str(tmp_path / "home"))
+    tasks = TaskStore(durability=PROCESS, root=home.path)
+    tasks.set_dir(home.task_list(store.session_id))
+    tasks.create("a")
+    real = os.rename
+
+    def rename(source: str, target: str) -> None:
+        if source == home.task_list(store.session_id):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        real(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", rename)
+        with pytest.raises(StorageFailed, match="EACCES"):
+            Trash(home, PROCESS).delete(store.session_id, store.path)
+    assert [info.id for info in manager.list().sessions] == [store.session_id]
+    assert [task.id for task in tasks.list()] == ["1"]
+    Trash(home, PROCESS).delete(store.session_id, store.path)
+    assert manager.list().sessions == []
+    assert Trash(home, PROCESS).restore(store.session_id) == store.path
