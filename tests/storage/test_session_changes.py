@@ -14,8 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crewlog.storage import POWER, PROCESS, InvalidArgument, NewEntry, SessionCorrupt, SessionManager, StorageError, StorageFailed
+from crewlog.storage import (
+    POWER,
+    PROCESS,
+    InvalidArgument,
+    NewEntry,
+    SessionCorrupt,
+    SessionManager,
+    StorageError,
+    StorageFailed,
+    WouldBlock,
+)
 from crewlog.storage.files import Durability
+from crewlog.storage.locks import without_waiting
 from crewlog.storage.log import BlockReader
 from crewlog.storage.sessions import SessionStore
 from crewlog.storage.syncs import SharedSync
@@ -60,6 +71,28 @@ def test_an_edit_in_place_is_seen_though_the_size_is_the_same(store: SessionStor
     assert manager.list().sessions[0].first_message == "the first"
     store.append_message(said("z"))
     assert len(texts(store)) == 3
+
+
+def test_an_append_whose_time_shows_before_its_size_is_no_edit(
+    store: SessionStore, manager: SessionManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux sets a write's time first: between the two a growing log looks like one that was edited in place."""
+    store.append_message(said("a"))
+    reader = manager.open(store.session_id)
+    write_at(store.path, os.path.getsize(store.path), b"")
+    with without_waiting(), pytest.raises(WouldBlock):
+        reader.refresh()
+    line = b'{"kind":"message","id":"ffffffff","parent_id":"h0","timestamp":"2026-01-01T00:00:00Z","data":%s}\n' % said("b")
+
+    def grow(_: float) -> None:
+        monkeypatch.undo()
+        with open(store.path, "ab") as file:
+            file.write(line)
+
+    monkeypatch.setattr(time, "sleep", grow)
+    change = reader.refresh()
+    assert change is not None
+    assert (change.kind, change.added) == ("grew", 1)
 
 
 @pytest.mark.parametrize("length", [20, 300, 2_000])

@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cached_property
@@ -29,6 +30,9 @@ LONG_READ = 256 << 10
 _FINGERPRINT = 4096
 """Bytes before the known end that are compared when the file grew. A program without our locks that goes on writing where it last saw
 the end writes over some of these."""
+
+_SETTLING = 0.02
+"""Seconds that a write which has touched the file has to make it grow, before it counts as an edit in place."""
 
 
 class Look(Enum):
@@ -100,7 +104,8 @@ class AppendLog:
     def look(self) -> Look:
         """One `stat`, and where the file grew a look at the bytes before the known end. Raises `StorageFailed`.
 
-        A file of the same size that was written to meanwhile counts as replaced: somebody edited it in place.
+        A file that was written to and keeps its size counts as replaced: somebody edited it in place. `WouldBlock` inside
+        `without_waiting` where that must be waited for.
         """
         try:
             status = os.stat(self.path)
@@ -118,9 +123,9 @@ class AppendLog:
             return Look.SAME
         if status.st_size < self.end:
             return Look.SHRANK
-        if status.st_size == self._seen[0] or not self._still_stands():
+        if status.st_size == self._seen[0] and not self._is_being_appended_to():
             return Look.REPLACED
-        return Look.GREW
+        return Look.GREW if self._still_stands() else Look.REPLACED
 
     def read_added(self, accept: Callable[[Line], None], accept_tail: Callable[[Line], bool]) -> None:
         """Reads what follows the known end: each complete line goes to `accept`, what is left to `accept_tail`, which returns whether
@@ -300,6 +305,23 @@ class AppendLog:
                 status = os.fstat(self._descriptor)
                 self._descriptor_identity = (status.st_dev, status.st_ino)
         return self._descriptor
+
+    def _is_being_appended_to(self) -> bool:
+        """Whether a file with a new time and its old size grows within a moment: systems set a write's time before the new size."""
+        deadline = time.monotonic() + _SETTLING
+        looks = 0
+        while time.monotonic() < deadline:
+            try:
+                size = os.stat(self.path).st_size
+            except OSError as error:
+                raise StorageFailed.from_os(error, self.path) from error
+            if size != self._seen[0]:
+                return size > self._seen[0]
+            looks += 1
+            if looks > 3:
+                require_waiting()
+                time.sleep(_SETTLING / 20)
+        return False
 
     def _still_stands(self) -> bool:
         """Whether the bytes before the known end are those that were read: a writer at an offset of its own may have overwritten them."""
