@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it runs in the background, and so would our children
 
 
 @pytest.fixture(scope="session")
