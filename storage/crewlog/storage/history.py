@@ -64,11 +64,14 @@ class History:
     def add(self, text: str, pasted_contents: Mapping[str, str] | None = None, *, session_id: str | None = None) -> int:
         """Adds a text, which thereby becomes the newest; one of blanks only is not added. The number of texts afterwards.
 
-        Raises `InvalidArgument` for half of a surrogate pair.
+        Raises `InvalidArgument` for half of a surrogate pair, and for a pasted body whose key is no whole number: no reader would see it.
         """
+        pasted = dict(pasted_contents or {})
+        for key in pasted:
+            if parse_task_number(key) is None:
+                raise InvalidArgument("pastedContents", f"the key of a body is a whole number, which {key[:80]!r} is not")
         if not text.strip():
             return len(self)
-        pasted = dict(pasted_contents or {})
         if sum(len(body.encode("utf-8", "surrogatepass")) for body in pasted.values()) > MAX_PASTED:
             pasted = dict.fromkeys(pasted, "")
         entry = HistoryEntry(

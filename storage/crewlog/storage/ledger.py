@@ -256,3 +256,10 @@ def with_lease(taking: Taking, lease_ms: int) -> Taking:
     return msgspec.structs.replace(
         taking, lease_ms=lease_ms, until=boot_ns() + span, wall_until=time.time_ns() + span, boot=BOOT, host=HOST
     )
+
+
+def with_longer_lease(taking: Taking, lease_ms: int) -> Taking:
+    """As `with_lease`, but a lease that ends later than that stays as it is."""
+    renewed = with_lease(taking, lease_ms)
+    left = taking.lapses_in()
+    return taking if left is not None and left * 1000 > lease_ms else renewed

@@ -243,7 +243,7 @@ class SessionStore:
         """The nodes from the header (or from where the chain breaks) to `entry_id` (default: the leaf), and the break."""
         with self._mutex:
             self._refresh()
-            return self._tree.chain(entry_id or self._tree.leaf_id)
+            return self._tree.chain(self._tree.leaf_id if entry_id is None else entry_id)
 
     def nodes(self) -> list[Node]:
         """All nodes in file order."""
