@@ -24,7 +24,7 @@ import msgspec
 
 from crewlog.storage import times
 from crewlog.storage.errors import Busy, StorageFailed, WouldBlock
-from crewlog.storage.files import FILE_MODE, require_inside, side_folder
+from crewlog.storage.files import FILE_MODE, NO_LINK, require_inside, side_folder
 
 if sys.platform == "win32":
     from crewlog.storage import _lock_windows as _system
@@ -195,7 +195,7 @@ class ResourceLock:
             raise StorageFailed(self.resource, "ENOENT", "the file is gone")
         path = os.path.join(side_folder(os.path.realpath(folder)), name + ".lock")
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, FILE_MODE)
         except OSError as error:
             raise StorageFailed.from_os(error, path) from error
         status = os.fstat(descriptor)
