@@ -30,12 +30,14 @@ from crewlog.storage.doctor_logs import (
 from crewlog.storage.entries import HEADER_ID, trim_blanks
 from crewlog.storage.errors import StorageError, StorageFailed
 from crewlog.storage.files import POWER, Durability, append_all, make_folder, replace_file, require_inside
+from crewlog.storage.high_water_mark import NAME as HIGH_WATER_MARK
+from crewlog.storage.high_water_mark import read_high_water_mark
 from crewlog.storage.home import Home
 from crewlog.storage.listing import SessionSummary
 from crewlog.storage.locks import ResourceLock
 from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.records import Task
-from crewlog.storage.task_files import HIGH_WATER_MARK, SUFFIX, NotATask, decode_task, read_high_water_mark
+from crewlog.storage.task_files import SUFFIX, NotATask, decode_task
 from crewlog.storage.task_folder import is_task_file
 from crewlog.storage.task_rules import parse_task_number
 from crewlog.storage.tasks import TaskStore

@@ -113,6 +113,14 @@ class Ledger:
         """By task and owner: the one that counts is that of the owner whom the task's file names."""
         self.unfinished: Line | None = None
 
+    def is_current(self) -> bool:
+        """Whether all is read, and no change of several files is under way; one `stat`."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return False
+        return status.st_size == self._offset and (status.st_dev, status.st_ino) == self._identity and self.unfinished is None
+
     def read(self) -> Reading:
         """What is new, with one `stat` where nothing is. Raises `StorageFailed`."""
         found = Reading(set(self._last_ids))

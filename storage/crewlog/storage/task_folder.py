@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from crewlog.storage import high_water_mark
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import (
     Durability,
@@ -16,26 +17,17 @@ from crewlog.storage.files import (
     make_folder,
     put_back,
     put_in_place,
-    replace_file,
     require_inside,
     stage,
     temporary_name,
     unlink_quietly,
 )
+from crewlog.storage.high_water_mark import HighWaterMark
 from crewlog.storage.ledger import Ledger, Line
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import ResourceLock, may_wait, require_waiting
 from crewlog.storage.records import Task
-from crewlog.storage.task_files import (
-    HIGH_WATER_MARK,
-    SUFFIX,
-    NotATask,
-    decode_task,
-    encode_file,
-    encode_task,
-    file_name,
-    read_high_water_mark,
-)
+from crewlog.storage.task_files import SUFFIX, NotATask, decode_task, encode_file, encode_task, file_name
 from crewlog.storage.task_rules import parse_task_number
 
 UNSETTLED_NS = 25_000_000
@@ -133,7 +125,7 @@ class TaskFolder:
 
     def _stamp(self, name: str) -> Stamp | None:
         try:
-            status = os.stat(os.path.join(self.path, name))
+            status = os.stat(f"{self.path}{os.sep}{name}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -298,18 +290,14 @@ class TaskFolder:
         if not line.high:
             yield
             return
-        mark = os.path.join(self.path, HIGH_WATER_MARK)
-        self._prepare(HIGH_WATER_MARK)
-        kept = self._keep(HIGH_WATER_MARK)
+        self._prepare(high_water_mark.NAME)
+        mark = HighWaterMark(os.path.join(self.path, high_water_mark.NAME), self.durability)
+        mark.write(line.high)
         try:
-            replace_file(mark, str(line.high).encode(), self.durability)
             yield
         except StorageFailed:
-            if kept or read_high_water_mark(self.path) == line.high:
-                put_back(kept, mark)
+            mark.put_back()
             raise
-        if kept:
-            unlink_quietly(kept)
 
     def _prepare(self, name: str) -> None:
         make_folder(self.path, self.durability)

@@ -26,11 +26,12 @@ from crewlog.storage.errors import (
     TaskNotFound,
 )
 from crewlog.storage.files import POWER, Durability, make_folder, require_inside
+from crewlog.storage.high_water_mark import read_high_water_mark
 from crewlog.storage.ledger import Line, Taking, new_taking, with_lease, with_longer_lease
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
-from crewlog.storage.task_files import SUFFIX, encode_task, file_name, read_high_water_mark
+from crewlog.storage.task_files import SUFFIX, encode_task, file_name
 from crewlog.storage.task_folder import TaskFolder, is_task_file
 from crewlog.storage.task_index import TaskIndex
 from crewlog.storage.task_rules import (
@@ -134,7 +135,7 @@ class TaskStore:
 
     def get(self, id: str) -> Task | None:
         with self._mutex:
-            self._refresh(id)
+            self._refresh_one(id)
             return self._shown(id)
 
     def list(self, *, status: str | None = None, owner: str | None = None, claimable: bool = False) -> builtins.list[Task]:
@@ -541,6 +542,15 @@ class TaskStore:
         if folder is not None and not self.watched and folder.seconds_since_verified() > STALENESS:
             self._invalid = None
         self._refresh()
+
+    def _refresh_one(self, id: str) -> None:
+        """Two `stat` calls when neither the list's ledger nor the task's file changed: what else did does not matter to it."""
+        folder = self._folder
+        name = folder.names.get(id) if folder is not None and self._invalid is not None and not self._damaged else None
+        if folder is None or name is None or not folder.ledger.is_current() or not folder.is_current(name):
+            self._refresh(id)
+        else:
+            self._note_lapses()
 
     def _refresh(self, *ids: str) -> None:
         """Two `stat` calls when nothing changed, and one more for each of `ids`."""
