@@ -171,18 +171,18 @@ def require_inside(path: str, root: str) -> None:
         raise StorageFailed(path, "ELOOP", f"a symbolic link leads out of {root}; remove the link, or move the files in")
 
 
-def temporary_name(path: str) -> str:
-    """A name beside `path` that nobody else uses and that neither codebot nor Crewlog takes for a record."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}-{next(_temporary_numbers)}-{os.urandom(2).hex()}.tmp")
+def temporary_name(path: str, folder: str = "") -> str:
+    """A name beside `path`, or in `folder`, that nobody else uses and that neither codebot nor Crewlog takes for a record."""
+    beside, name = os.path.split(path)
+    return os.path.join(folder or beside, f".{name}.{os.getpid()}-{next(_temporary_numbers)}-{os.urandom(2).hex()}.tmp")
 
 
-def stage(path: str, content: bytes, durability: Durability) -> str:
-    """Writes `content` to a temporary file beside `path` and returns its name; `os.replace` makes it real.
+def stage(path: str, content: bytes, durability: Durability, folder: str = "") -> str:
+    """Writes `content` to a temporary file beside `path`, or in `folder`, and returns its name; `os.replace` makes it real.
 
     Raises `StorageFailed` and leaves nothing behind.
     """
-    temporary = temporary_name(path)
+    temporary = temporary_name(path, folder)
     try:
         descriptor = os.open(temporary, _NEW, FILE_MODE)
     except OSError as error:
@@ -207,13 +207,16 @@ def replace_file(path: str, content: bytes, durability: Durability = POWER) -> o
     return put_in_place(stage(path, content, durability), path, durability)
 
 
-def put_in_place(staged: str, path: str, durability: Durability) -> os.stat_result:
-    """Makes the file `staged` the one at `path`; returns its stat. Raises as `replace_file` does; `staged` is gone then, too."""
+def put_in_place(staged: str, path: str, durability: Durability, folder: str = "") -> os.stat_result:
+    """Makes the file `staged` the one at `path`; returns its stat. Raises as `replace_file` does; `staged` is gone then, too.
+
+    `folder`: where the old file is kept meanwhile, if not beside the new one.
+    """
     kept = ""
     try:
         status = os.stat(staged)
         if durability.replacing_waits:
-            kept = keep(path)
+            kept = keep(path, folder)
         os.replace(staged, path)
     except OSError as error:
         unlink_quietly(staged)
@@ -230,9 +233,9 @@ def put_in_place(staged: str, path: str, durability: Durability) -> os.stat_resu
     return status
 
 
-def keep(path: str) -> str:
+def keep(path: str, folder: str = "") -> str:
     """A second name for the file at `path`, to `put_back`; "" where there is no file. Raises `OSError`."""
-    kept = temporary_name(path)
+    kept = temporary_name(path, folder)
     try:
         os.link(path, kept, follow_symlinks=False)
     except FileNotFoundError:

@@ -12,6 +12,7 @@ import msgspec
 from crewlog.storage import high_water_mark
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import (
+    SIDE_FOLDER,
     Durability,
     keep,
     make_folder,
@@ -54,6 +55,7 @@ class TaskFolder:
 
     def __init__(self, path: str, durability: Durability, root: str) -> None:
         self.path = path
+        self._side = os.path.join(path, SIDE_FOLDER)
         self.durability = durability
         self.root = root
         self.lock = ResourceLock(path, folder=True, root=root)
@@ -65,7 +67,8 @@ class TaskFolder:
         self.highest_number = 0
         """The highest number that ever named a file here."""
         self._folder_stamp: tuple[int, int] = (0, 0)
-        self._settled = True
+        self._unsettled: int | None = None
+        """The folder's time when it was read, where that was too close to a change by others to be believed."""
         self._swept = False
         self._verified_at = float("-inf")
 
@@ -73,16 +76,16 @@ class TaskFolder:
         return os.path.isdir(self.path)
 
     def folder_moved(self) -> bool:
-        """Whether names in the folder changed since `remember_folder`; one `stat`."""
+        """Whether names in the folder changed since it was read or accepted; one `stat`."""
         return self._stat_folder() != self._folder_stamp
 
-    def remember_folder(self) -> None:
+    def accept(self) -> None:
+        """The folder is as it should be after what Crewlog changed in it: what changed is known, and nothing has to be looked for."""
         self._folder_stamp = self._stat_folder()
-        self._settled = time.time_ns() - self._folder_stamp[1] > UNSETTLED_NS
 
     def needs_settling(self) -> bool:
-        """Whether the last look was too close to a change to be believed, and enough time has passed to look again."""
-        return not self._settled and time.time_ns() - self._folder_stamp[1] > UNSETTLED_NS
+        """Whether all was read too close to a change to be believed, and enough time has passed to read it again."""
+        return self._unsettled is not None and time.time_ns() - self._unsettled > UNSETTLED_NS
 
     def seconds_since_verified(self) -> float:
         return time.monotonic() - self._verified_at
@@ -100,7 +103,9 @@ class TaskFolder:
         """(names to read, names that are gone), by comparing the stamps of all files. Long for a long list."""
         if len(self.files) > _MANY:
             require_waiting()
-        self.remember_folder()
+        now_there = self._stat_folder()
+        is_new = now_there != self._folder_stamp and time.time_ns() - now_there[1] <= UNSETTLED_NS
+        self._folder_stamp, self._unsettled = now_there, now_there[1] if is_new else None
         self._verified_at = time.monotonic()
         found: dict[str, Stamp] = {}
         try:
@@ -180,11 +185,11 @@ class TaskFolder:
         document = encode_task(task)
         name = file_name(task.id)
         self._prepare(name)
-        temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
+        temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability, self._side)
         try:
             with self._high_water_mark(line):
                 self.ledger.write(line)
-                put_in_place(temporary, os.path.join(self.path, name), self.durability)
+                put_in_place(temporary, os.path.join(self.path, name), self.durability, self._side)
         except StorageFailed:
             unlink_quietly(temporary)
             raise
@@ -202,12 +207,12 @@ class TaskFolder:
                 name = file_name(task.id)
                 self._prepare(name)
                 kept[name] = self._keep(name)
-                temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
-                line.moves.append((os.path.basename(temporary), name))
+                temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability, self._side)
+                line.moves.append((self._named(temporary), name))
             for name in removes:
-                line.moves.append((name, os.path.basename(temporary_name(os.path.join(self.path, name)))))
+                line.moves.append((name, self._named(temporary_name(os.path.join(self.path, name), self._side))))
                 line.stamps[name] = self._stamp(name) or (0, 0, 0)
-            line.kept = [os.path.basename(path) for path in kept.values() if path]
+            line.kept = [self._named(path) for path in kept.values() if path]
             with self._high_water_mark(line):
                 self.ledger.write(line, sync=self.durability.replacing_waits)
                 try:
@@ -216,7 +221,7 @@ class TaskFolder:
                     self._undo(line, kept)
                     raise
         except StorageFailed:
-            for path in (*(os.path.join(self.path, staged) for staged, _ in line.moves[: len(documents)]), *filter(None, kept.values())):
+            for path in (*(self._path_of(staged) for staged, _ in line.moves[: len(documents)]), *filter(None, kept.values())):
                 unlink_quietly(path)
             raise
         self._note_done(line)
@@ -230,17 +235,16 @@ class TaskFolder:
     def _move_all(self, line: Line) -> None:
         try:
             for source, target in line.moves:
-                source, target = os.path.basename(source), os.path.basename(target)
                 if self._is_to_be_moved(source, line):
-                    os.replace(os.path.join(self.path, source), os.path.join(self.path, target))
+                    os.replace(self._path_of(source), self._path_of(target))
             self.durability.replaced(self.path)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
 
     def _is_to_be_moved(self, source: str, line: Line) -> bool:
         if source in line.stamps:
-            return self._stamp(source) == line.stamps[source]
-        return os.path.lexists(os.path.join(self.path, source))
+            return self._stamp(os.path.basename(source)) == line.stamps[source]
+        return os.path.lexists(self._path_of(source))
 
     def _note_done(self, line: Line) -> None:
         """The change is made: where that cannot be noted, whoever comes next finds it made and notes it."""
@@ -248,39 +252,49 @@ class TaskFolder:
             self.ledger.write(Line(0, done=True))
         for name in (*line.kept, *(target for _, target in line.moves)):
             if name.endswith(".tmp"):
-                unlink_quietly(os.path.join(self.path, os.path.basename(name)))
+                unlink_quietly(self._path_of(name))
 
     def sweep(self) -> None:
         """Removes temporary files that a crash left; under the lock, since whoever makes one holds it. Once for each opened list."""
         if self._swept or self.ledger.unfinished is not None:
             return
         self._swept = True
-        try:
-            names = os.listdir(self.path)
-        except OSError:
-            return  # nothing to sweep, or nothing that may be read: the operation itself will tell
-        for name in names:
-            if name.startswith(".") and name.endswith(".tmp"):
-                unlink_quietly(os.path.join(self.path, name))
+        for folder in (self._side, self.path):
+            try:
+                names = os.listdir(folder)
+            except OSError:
+                continue  # nothing to sweep, or nothing that may be read: the operation itself will tell
+            for name in names:
+                if name.startswith(".") and name.endswith(".tmp"):
+                    unlink_quietly(os.path.join(folder, name))
 
     def _undo(self, line: Line, kept: dict[str, str]) -> None:
         """Puts back what stood there before, and has the ledger say so. The error that led here is the one to tell."""
         for source, target in line.moves:
             if target not in kept:  # a file that was moved aside
-                if os.path.lexists(os.path.join(self.path, target)):
-                    put_back(os.path.join(self.path, target), os.path.join(self.path, source))
-            elif not os.path.lexists(os.path.join(self.path, source)):
-                put_back(kept[target], os.path.join(self.path, target))
+                if os.path.lexists(self._path_of(target)):
+                    put_back(self._path_of(target), self._path_of(source))
+            elif not os.path.lexists(self._path_of(source)):
+                put_back(kept[target], self._path_of(target))
         try:
             self.ledger.write(Line(0, ids=line.ids, done=True))
         except StorageFailed:
             with contextlib.suppress(StorageFailed):
                 self.ledger.take_back()
 
+    def _named(self, path: str) -> str:
+        """A file of the side folder as the ledger names it."""
+        return f"{SIDE_FOLDER}/{os.path.basename(path)}"
+
+    def _path_of(self, name: str) -> str:
+        """The file that a ledger names: never one outside the list, whatever a ledger says."""
+        folder = self._side if name.startswith(f"{SIDE_FOLDER}/") else self.path
+        return os.path.join(folder, os.path.basename(name))
+
     def _keep(self, name: str) -> str:
         path = os.path.join(self.path, name)
         try:
-            return keep(path)
+            return keep(path, self._side)
         except OSError as error:
             raise StorageFailed.from_os(error, path) from error
 

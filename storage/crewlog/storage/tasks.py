@@ -115,7 +115,7 @@ class TaskStore:
         with self._changing(creates=True):
             self._next = self._next_number()
             number = self._next
-            while str(number) in self._index.tasks and str(number) not in self._memory_only:
+            while (str(number) in self._index.tasks and str(number) not in self._memory_only) or self._is_taken(number):
                 number += 1
             self._memory_only.discard(str(number))
             task = Task(
@@ -277,7 +277,7 @@ class TaskStore:
             self._index.clear()
             self._memory_only.clear()
             if folder is not None:
-                folder.remember_folder()
+                folder.accept()
         self._tell()
 
     def refresh(self) -> TaskChanges:
@@ -408,7 +408,7 @@ class TaskStore:
                 for name in removes:
                     folder.forget(name)
                 folder.names.pop(id, None)
-                folder.remember_folder()
+                folder.accept()
                 folder.ledger.forget_task(id)
             for changed in cleaned.values():
                 self._put(changed)
@@ -425,10 +425,10 @@ class TaskStore:
                 self._takings.setdefault(taking.id, {})[taking.owner] = taking
         elif len(on_disk) == 1:
             done[on_disk[0].id] = folder.write_task(on_disk[0], line)
-            folder.remember_folder()
+            folder.accept()
         elif on_disk:
             done.update((task.id, task) for task in folder.write_together(on_disk, [], line))
-            folder.remember_folder()
+            folder.accept()
         for task in done.values():
             self._put(task)
 
@@ -537,6 +537,13 @@ class TaskStore:
         mark = max(read_high_water_mark(folder.path), folder.ledger.high)
         return max(mark + 1, folder.highest_number + 1, self._next)
 
+    def _is_taken(self, number: int) -> bool:
+        """Whether somebody has put a file there that was not seen yet."""
+        if self._folder is None or self._folder.is_current(file_name(str(number))):
+            return False
+        self._read_file(file_name(str(number)))
+        return True
+
     def _refresh_all(self) -> None:
         folder = self._folder
         if folder is not None and not self.watched and folder.seconds_since_verified() > STALENESS:
@@ -578,7 +585,7 @@ class TaskStore:
             for name in [name for name, until in self._damaged.items() if until <= _now()]:
                 self._read_file(name)
             if moved and explained:
-                folder.remember_folder()
+                folder.accept()
             elif moved:
                 self._verify()  # somebody else created, renamed or removed a file
         self._invalid = set()
