@@ -13,7 +13,7 @@ import msgspec
 from crewlog.cli import claude_code, codex, options
 from crewlog.cli.foreign import Draft, ForeignFile, imported, members
 from crewlog.cli.local import chosen_home
-from crewlog.cli.output import say, say_json, styled
+from crewlog.cli.output import complain, say, say_json, styled
 from crewlog.storage import rawjson
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import POWER
@@ -186,7 +186,7 @@ def _tell(outcomes: Sequence[Outcome], as_json: bool) -> None:
         if not outcomes:
             say("Nothing to import there.")
     if outcomes and all(outcome.problem for outcome in outcomes):
-        click.echo("crewlog: notImported: nothing of that could be read", err=True)
+        complain("notImported", "nothing of that could be read", as_json=as_json)
         sys.exit(1)
 
 

@@ -48,7 +48,7 @@ def take_next(taking: Taking, command: str | None, *, as_json: bool) -> int:
             match=taking.match,
         )
         if task is None:
-            complain("noTask", f"nothing could be claimed in {taking.list_id}")
+            complain("noTask", f"nothing could be claimed in {taking.list_id}", as_json=as_json)
             return 1
         if command is None:
             _tell(task, as_json)
@@ -74,10 +74,10 @@ def _work(client: Client, taking: Taking, task: Task, command: str, as_json: boo
             return 0
         client.task.update(taking.list_id, task.id, status="pending", owner="")
     except LeaseLost as error:
-        complain("leaseLost", str(error))
+        complain("leaseLost", str(error), as_json=as_json)
         return 1
     what = f"signal {-code}" if code < 0 else f"exit code {code}"
-    complain("commandFailed", f"{what}; task {task.id} is given back")
+    complain("commandFailed", f"{what}; task {task.id} is given back", as_json=as_json)
     return 1
 
 

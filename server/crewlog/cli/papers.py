@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import BinaryIO, ParamSpec, TypeVar
 
 import click
-import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import ago, markdown, one_line, say, say_json, sized, styled, table, told
+from crewlog.cli.output import ago, markdown, one_line, read_record, say, say_json, sized, styled, table, told
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage import times
@@ -156,7 +155,7 @@ def _show(found: r.HistoryListResult, as_json: bool) -> None:
         return
     rows = []
     for raw in found.items:
-        line = msgspec.json.decode(raw, type=records.HistoryRecord)
+        line = read_record(raw, records.HistoryRecord)
         when = ago(times.format_ns(line.timestamp * 1_000_000)) if line.timestamp else ""
         rows.append([when, styled(line.sessionId, "cyan"), styled(one_line(line.display))])
     say(table(rows, ["WHEN", "SESSION", "TEXT"], flexible=2) if rows else "Nothing was typed here.")

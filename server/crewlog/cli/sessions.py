@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import ago, markdown, one_line, say, say_json, sized, styled, table, told
+from crewlog.cli.output import ago, markdown, one_line, read_record, say, say_json, sized, styled, table, told
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage import times
@@ -93,7 +92,7 @@ def _show_entries(local: Local, session_id: str, limit: int | None, as_json: boo
         say_json(page)
         return
     for raw in page.entries:
-        entry = msgspec.json.decode(raw, type=records.EntryRecord)
+        entry = read_record(raw, records.EntryRecord)
         say(
             f"{styled(entry.id, 'cyan')}  {styled(entry.kind, bold=True)}  {styled(one_line(bytes(entry.data).decode('utf-8', 'replace')))}"
         )

@@ -9,7 +9,7 @@ import msgspec
 
 from crewlog.cli import graph, options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import complain, one_line, say, say_json, styled, table, told
+from crewlog.cli.output import complain, one_line, read_record, say, say_json, styled, table, told
 from crewlog.protocol import results as r
 from crewlog.protocol.records import Counts, TaskRecord
 from crewlog.storage import rawjson
@@ -28,7 +28,7 @@ def tasks() -> None:
 
 
 def read_task(raw: msgspec.Raw | bytes) -> TaskRecord:
-    return msgspec.json.decode(raw, type=TaskRecord)
+    return read_record(raw, TaskRecord)
 
 
 def describe(task: TaskRecord) -> str:
@@ -179,7 +179,10 @@ def _metadata(pairs: tuple[str, ...]) -> dict[str, msgspec.Raw] | None:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise click.BadParameter(f"{pair!r}: KEY=JSON is expected", param_hint="--meta")
-        raw = value.encode("utf-8", "surrogateescape")
+        try:
+            raw = value.encode()
+        except UnicodeEncodeError:
+            raise click.BadParameter(f"{pair!a} is no UTF-8 text", param_hint="--meta") from None
         try:
             rawjson.validate(raw)
         except rawjson.Invalid:
@@ -242,7 +245,7 @@ def next_(
     lease_ms = options.milliseconds(lease_s)
     raw = local.ask("task/claimNext", msgspec.Raw, list_id=chosen, owner=owner, lease_ms=lease_ms, match=wanted)
     if raw is None:
-        complain("noTask", f"nothing can be claimed in {chosen} now; wait for work with --wait")
+        complain("noTask", f"nothing can be claimed in {chosen} now; wait for work with --wait", as_json=as_json)
         sys.exit(1)
     _tell_task(as_json, raw)
 
@@ -399,6 +402,6 @@ def graph_(mermaid: bool, list_id: str | None, project: str | None, home: str | 
     if as_json:
         say_json({"listId": chosen, "items": found.items, "edges": [{"blocker": a, "blocked": b} for a, b in graph.edges(board)]})
     elif mermaid:
-        click.echo(graph.mermaid(board))
+        say(graph.mermaid(board))
     else:
         say(graph.tree(board) if board else f"The list {chosen} is empty.")

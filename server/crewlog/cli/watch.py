@@ -17,7 +17,7 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import colours, say, say_json
+from crewlog.cli.output import colours, read_record, say, say_json
 from crewlog.cli.tasks import read_task
 from crewlog.cli.watch_frame import Said, View, frame, message_text, plain
 from crewlog.client import Client, PlanDidChange, RosterDidChange, SessionDidChange, TaskDidChange
@@ -78,8 +78,8 @@ def look(local: Local, list_id: str | None, note: str) -> View:
         if view.list_id:
             found = local.ask("task/list", r.TaskListResult, list_id=view.list_id)
             view.tasks, view.counts = [read_task(item) for item in found.items], found.counts
-            roster = msgspec.json.decode(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), type=records.RosterRecord)
-            view.members = [msgspec.json.decode(member, type=records.RosterMemberRecord) for member in roster.members]
+            roster = read_record(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), records.RosterRecord)
+            view.members = [read_record(member, records.RosterMemberRecord) for member in roster.members]
         if view.session is not None:
             view.said = list(_latest(local, view.session.id))
     except (StorageError, msgspec.MsgspecError) as error:
@@ -91,8 +91,8 @@ def _latest(local: Local, session_id: str) -> Iterator[Said]:
     page = local.ask("session/entries", r.EntriesResult, session_id=session_id, limit=_SAID, kinds=["message"], max_bytes=1 << 20)
     for raw in page.entries:
         try:
-            entry = msgspec.json.decode(raw, type=records.EntryRecord)
-            message = msgspec.json.decode(entry.data, type=records.Message)
+            entry = read_record(raw, records.EntryRecord)
+            message = read_record(entry.data, records.Message)
         except msgspec.MsgspecError:
             continue  # too large for the page, or of a shape of its own: there is no line to show of it
         text = message_text(message)

@@ -1,0 +1,74 @@
+"""What a shell, a file system and other programs can do to a command: it is told in a sentence, and nothing is half done."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.commandline import Crewlog
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_failure_and_nothing_is_printed_into_a_record(crewlog: Crewlog, redirection: str) -> None:
+    for arguments in (["tasks", "add", "Written", "--list", "board"], ["tasks", "list", "--list", "board"], ["sessions", "list"]):
+        line = f"{shlex.join(crewlog.command(*arguments))} {redirection}"
+        done = subprocess.run(["sh", "-c", line], cwd=crewlog.cwd, env=crewlog.environment, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert [task["subject"] for task in crewlog.json("tasks", "list", "--list", "board")["items"]] == ["Written"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_output_that_cannot_be_written_is_told(crewlog: Crewlog, as_json: list[str]) -> None:
+    line = f"{shlex.join(crewlog.command('sessions', 'list', *as_json))} > /dev/full"
+    done = subprocess.run(["sh", "-c", line], cwd=crewlog.cwd, env=crewlog.environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "ioFailed" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_that_was_deleted_is_told(crewlog: Crewlog, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"rmdir {shlex.quote(str(gone))}; exec {shlex.join(crewlog.command('sessions', 'list'))}"
+    done = subprocess.run(["sh", "-c", line], cwd=gone, env=crewlog.environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "--project" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["tasks", "add", b"\xff\xfe"], ["tasks", "add", "x", "--meta", b"a=\xff"], ["tasks", "add", "x", "-b", b"\xff"]]
+)
+def test_text_that_is_no_utf_8_is_refused_and_writes_nothing(crewlog: Crewlog, arguments: list[str | bytes]) -> None:
+    command = [*crewlog.command(), *arguments, "--list", "board"]
+    done = subprocess.run(command, cwd=crewlog.cwd, env=crewlog.environment, capture_output=True, timeout=60)
+    assert done.returncode == 2
+    assert b"UTF-8" in done.stderr
+    assert not crewlog.home.exists()
+
+
+def test_half_of_a_surrogate_pair_in_a_record_is_shown(crewlog: Crewlog) -> None:
+    """Other programs write them: JavaScript cuts texts without looking."""
+    crewlog.run("tasks", "add", "x", "--list", "board")
+    path = crewlog.home / "tasks/board/1.json"
+    path.write_bytes(path.read_bytes().replace(b'"x"', rb'"half \ud83d of it"'))
+    for command in (["list"], ["show", "1"], ["graph"], ["graph", "--mermaid"]):
+        assert "of it" in crewlog.out("tasks", *command, "--list", "board")
+    assert crewlog.json("tasks", "show", "1", "--list", "board")["subject"] == "half \ud83d of it"
+
+
+def test_what_the_command_line_refuses_by_itself_is_json_too(crewlog: Crewlog, tmp_path: Path) -> None:
+    crewlog.run("tasks", "add", "x", "--list", "board")
+    crewlog.run("tasks", "add", "y", "--list", "board", "--blocked-by", "1")
+    (tmp_path / "no-session.jsonl").write_text("hello\n")
+    assert crewlog.refused("tasks", "next", "--owner", "me", "--list", "empty") == "noTask"
+    assert crewlog.refused("tasks", "next", "--owner", "me", "--list", "empty", "--exec", "true") == "noTask"
+    assert crewlog.refused("tasks", "next", "--owner", "me", "--list", "board", "--exec", "false") == "commandFailed"
+    assert crewlog.refused("import", "codex", str(tmp_path / "no-session.jsonl")) == "notImported"
+    (crewlog.home / "tasks/board/1.json").write_text("{}")
+    assert crewlog.refused("doctor") == "problemsFound"
