@@ -12,7 +12,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,22 @@ LIMIT = 40
 
 
 class Terminal:
-    """`crewlog …` in a terminal of its own, `columns` × `rows`."""
+    """`crewlog …`, or another program, in a terminal of its own, `columns` × `rows`."""
 
-    def __init__(self, crewlog: Crewlog, *arguments: str, columns: int = 100, rows: int = 30) -> None:
+    def __init__(self, crewlog: Crewlog, *arguments: str, columns: int = 100, rows: int = 30, program: Sequence[str] | None = None) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         environment = {**crewlog.environment, "TERM": "xterm-256color"}
         self.process = subprocess.Popen(
-            crewlog.command(*arguments), cwd=crewlog.cwd, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            program or crewlog.command(*arguments),
+            cwd=crewlog.cwd,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
         )
         os.set_blocking(self.master, False)
         self.output = ""
