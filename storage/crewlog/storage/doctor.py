@@ -199,9 +199,11 @@ def _examine_board(home: Home, folder: str, tasks: dict[str, Task], names: dict[
     files = {id: name for name, id in readable.items()}
     for name, reason in misnamed(readable):
         report.findings.append(Finding("misnamedTask", "warning", os.path.join(folder, name), reason))
+    odd = {id for name, id in readable.items() if name != id + SUFFIX}  # a person must say first which task it is
     for fault in board_faults(_with_claims(home, folder, tasks), _unreadable(folder, files)):
         path = os.path.join(folder, files.get(fault.task_id, fault.task_id + SUFFIX))
-        report.findings.append(Finding(fault.kind, fault.severity, path, fault.reason, mendable=fault.change is not None))
+        mendable = fault.change is not None and not odd & {fault.task_id, *fault.change.add_blocks, *fault.change.add_blocked_by}
+        report.findings.append(Finding(fault.kind, fault.severity, path, fault.reason, mendable=mendable))
     highest = _highest(names)
     if highest > read_high_water_mark(folder):
         path = os.path.join(folder, HIGH_WATER_MARK)
