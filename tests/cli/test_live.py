@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
-
 from cli.commandline import Crewlog
 
 LIMIT = 40
@@ -169,10 +167,3 @@ def test_doctor_as_a_command(crewlog: Crewlog, session_id: str) -> None:
     assert Path(finding["kept"]).read_bytes() == before
     assert fixed["remaining"] == []
     assert "nothing is wrong" in crewlog.out("doctor")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(crewlog: Crewlog, shell: str) -> None:
-    assert "_CREWLOG_COMPLETE" in crewlog.out("completion", shell)
-    done = crewlog.run(code=0, _CREWLOG_COMPLETE="bash_complete", COMP_WORDS="crewlog tasks re", COMP_CWORD="2")
-    assert {line.split(",")[1] for line in done.stdout.split()} == {"release", "renew", "reopen"}

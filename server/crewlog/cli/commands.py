@@ -63,7 +63,9 @@ def _discard_output() -> None:
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--home", metavar="DIR", help="The home folder (default ~/.codebot; $CREWLOG_HOME overrides).")
+@click.option(
+    "--home", metavar="DIR", type=click.Path(file_okay=False), help="The home folder (default ~/.codebot; $CREWLOG_HOME overrides)."
+)
 @click.version_option(package_name="crewlog", prog_name="crewlog", message="%(prog)s %(version)s")
 def crewlog(home: str | None) -> None:
     """The records of coding agents at work: sessions, tasks, plans, teams.

@@ -58,8 +58,8 @@ def _encoded(name: str, value: object) -> bytes:
 class Local:
     """One home, as a command works in it; `project` names the project (default: the folder one stands in)."""
 
-    def __init__(self, home: str | None, project: str | None = None) -> None:
-        self.ws = Workspace(chosen_home(home), _project_folder(project), POWER)
+    def __init__(self, home: str | None, project: str | None = None, *, quiet: bool = False) -> None:
+        self.ws = Workspace(resolve_home(home) if quiet else chosen_home(home), _project_folder(project), POWER)
 
     def ask(self, method: str, type: type[R], **params: object) -> R:
         """The result of a method, as its server would give it. None among `params` stands for "left out".

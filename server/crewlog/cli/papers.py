@@ -17,7 +17,7 @@ from crewlog.storage.errors import PlanChanged, StorageFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
-name = click.argument("name")
+name = click.argument("name", shell_complete=options.completed_by("plans"))
 
 
 def text_options(command: Callable[P, T]) -> Callable[P, T]:

@@ -14,7 +14,7 @@ from crewlog.protocol import results as r
 from crewlog.storage import times
 
 everywhere = click.option("--all", "all_projects", is_flag=True, help="The sessions of all projects.")
-session = click.argument("session")
+session = click.argument("session", shell_complete=options.completed_by("sessions"))
 
 
 @click.group()
@@ -122,7 +122,7 @@ def search(query: tuple[str, ...], limit: int | None, all_projects: bool, projec
 
 
 @sessions.command()
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=options.completed_by("sessions"))
 @click.option("--since", help="Only what was spent since then: a date or an RFC 3339 time.")
 @everywhere
 @options.project
@@ -187,7 +187,7 @@ def export(session: str, format_: str, output: Path | None, project: str | None,
 @sessions.command()
 @session
 @click.option("--at", "entry_id", metavar="ENTRY", help="The last entry to take over (default: the newest).")
-@click.option("--into", "cwd", metavar="DIR", help="The new session's folder (default: the old one's).")
+@click.option("--into", "cwd", metavar="DIR", type=options.FOLDER, help="The new session's folder (default: the old one's).")
 @options.project
 @options.home_and_json
 def fork(session: str, entry_id: str | None, cwd: str | None, project: str | None, home: str | None, as_json: bool) -> None:

@@ -15,8 +15,9 @@ from crewlog.protocol.records import Counts, TaskRecord
 from crewlog.storage import rawjson
 from crewlog.storage.errors import LeaseLost, TaskNotFound
 
-task_id = click.argument("task_id", metavar="TASK")
-several = click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
+known = options.completed_by("tasks")
+task_id = click.argument("task_id", metavar="TASK", shell_complete=known)
+several = click.argument("task_ids", metavar="TASK...", nargs=-1, required=True, shell_complete=known)
 
 
 @click.group()
@@ -45,7 +46,12 @@ def _tell_task(as_json: bool, raw: msgspec.Raw) -> None:
 
 @tasks.command("list")
 @click.option("--status", type=click.Choice(["pending", "in_progress", "completed"]), help="Only those.")
-@click.option("--owner", metavar="NAME", help="Only those that NAME holds; empty for those nobody holds.")
+@click.option(
+    "--owner",
+    metavar="NAME",
+    shell_complete=options.completed_by("owners"),
+    help="Only those that NAME holds; empty for those nobody holds.",
+)
 @click.option("--claimable", is_flag=True, help="Only those that a claim would get now.")
 @click.option("--lists", "show_lists", is_flag=True, help="The lists there are, in place of tasks.")
 @options.task_list
@@ -140,8 +146,8 @@ def show(task_id: str, list_id: str | None, project: str | None, home: str | Non
 @click.argument("subject")
 @click.option("--description", "-d", help="What is to be done.")
 @click.option("--active-form", help="What to show while somebody is at it: “Fixing the parser”.")
-@click.option("--blocked-by", "-b", multiple=True, metavar="TASK", help="It waits for this task; may be repeated.")
-@click.option("--blocks", multiple=True, metavar="TASK", help="This task waits for it; may be repeated.")
+@click.option("--blocked-by", "-b", multiple=True, metavar="TASK", shell_complete=known, help="It waits for this task; may be repeated.")
+@click.option("--blocks", multiple=True, metavar="TASK", shell_complete=known, help="This task waits for it; may be repeated.")
 @click.option("--meta", "-m", multiple=True, metavar="KEY=JSON", help="Metadata; what is no JSON is text; may be repeated.")
 @options.task_list
 @options.home_and_json
@@ -284,7 +290,12 @@ def _update(local: Local, chosen: str, task_ids: tuple[str, ...], as_json: bool,
 
 @tasks.command()
 @several
-@click.option("--owner", metavar="NAME", help="Only where NAME still holds it: refused as leaseLost otherwise.")
+@click.option(
+    "--owner",
+    metavar="NAME",
+    shell_complete=options.completed_by("owners"),
+    help="Only where NAME still holds it: refused as leaseLost otherwise.",
+)
 @options.task_list
 @options.home_and_json
 def done(task_ids: tuple[str, ...], owner: str | None, list_id: str | None, project: str | None, home: str | None, as_json: bool) -> None:
@@ -323,10 +334,12 @@ def reopen(task_ids: tuple[str, ...], list_id: str | None, project: str | None, 
 @click.option("--description", "-d", help="A new description; without any of these options, your editor asks for it.")
 @click.option("--active-form", help="What to show while somebody is at it.")
 @click.option("--status", type=click.Choice(["pending", "in_progress", "completed"]), help="A new status.")
-@click.option("--owner", metavar="NAME", help="A new owner; empty for nobody.")
+@click.option("--owner", metavar="NAME", shell_complete=options.completed_by("owners"), help="A new owner; empty for nobody.")
 @click.option("--meta", "-m", multiple=True, metavar="KEY=JSON", help="Metadata; null takes the key away; may be repeated.")
-@click.option("--block-by", multiple=True, metavar="TASK", help="It shall wait for this task; may be repeated.")
-@click.option("--unblock-by", multiple=True, metavar="TASK", help="It shall no longer wait for this task; may be repeated.")
+@click.option("--block-by", multiple=True, metavar="TASK", shell_complete=known, help="It shall wait for this task; may be repeated.")
+@click.option(
+    "--unblock-by", multiple=True, metavar="TASK", shell_complete=known, help="It shall no longer wait for this task; may be repeated."
+)
 @options.task_list
 @options.home_and_json
 def edit(

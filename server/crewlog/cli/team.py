@@ -49,7 +49,7 @@ def transcript() -> None:
 
 
 @transcript.command("show")
-@click.argument("agent")
+@click.argument("agent", shell_complete=options.completed_by("agents"))
 @click.option("--limit", "-n", type=click.IntRange(1, 100_000), help="Only the last so many messages.")
 @options.task_list
 @options.home_and_json
