@@ -311,11 +311,11 @@ class Service:
 
         self._lanes.submit(Job(release, done, ("tasks", params.list_id)))
 
-    def _renew(self, key: TaskKey, claim: Claim) -> None:
-        """In a thread of the renewal's."""
+    def _renew(self, key: TaskKey, claim: Claim, lease_ms: int) -> None:
+        """In a thread of the renewal's. Never earlier than the lease ends already: one name may have several clients."""
         list_id, task_id = key
         with self.workspace.tasks.use(list_id) as store:
-            store.renew(task_id, claim.owner, generation=claim.generation)
+            store.renew(task_id, claim.owner, lease_ms=lease_ms or None, generation=claim.generation, at_least=True)
 
     def _next_lapse(self, list_id: str) -> float | None:
         try:

@@ -322,7 +322,7 @@ def _keep_beside(path: str, lines: list[bytes], durability: Durability) -> None:
     descriptor = os.open(path + BESIDE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         append_all(descriptor, b"".join(line + b"\n" for line in lines), os.fstat(descriptor).st_size)
-        durability.appended(descriptor)
+        durability.appended(descriptor, lambda: False)
     finally:
         os.close(descriptor)
 

@@ -10,7 +10,7 @@ import msgspec
 from crewlog.storage import rawjson, stopping, times
 from crewlog.storage.entries import HEADER_ID, VERSION, new_id, write_entry
 from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed, WouldBlock
-from crewlog.storage.files import POWER, Durability
+from crewlog.storage.files import POWER, Durability, unlink_quietly
 from crewlog.storage.listing import SessionSummary, Skipped
 from crewlog.storage.locks import Mutex
 from crewlog.storage.log import AppendLog
@@ -60,7 +60,11 @@ class SessionManager:
         log = AppendLog(path, durability=self.durability, root=self.root)
         log.create(line + more)
         log.close()
-        return self.open_path(path)
+        try:
+            return self.open_path(path)
+        except StorageError:
+            unlink_quietly(path)
+            raise
 
     def fork(self, source: SessionStore, cwd: str, entry_id: str | None = None) -> SessionStore:
         """A new session that holds `source`'s chain up to `entry_id` (default: its leaf), entries as they are.

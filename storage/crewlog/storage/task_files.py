@@ -100,10 +100,7 @@ def encode_task(task: Task, claim: Claim | None = None) -> bytes:
 
 def encode_file(document: bytes) -> bytes:
     """A record as Go writes it to a file: indented by two spaces, with `<`, `>`, `&`, U+2028 and U+2029 as escapes."""
-    try:
-        indented = msgspec.json.format(document, indent=2)
-    except (msgspec.DecodeError, RecursionError):
-        indented = document  # lone surrogates or deep nesting: valid, only not pretty
+    indented = rawjson.indent(document)
     for plain, escaped in _GO_ESCAPES:
         if plain in indented:
             indented = indented.replace(plain, escaped)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 
 import msgspec
 
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import (
     Durability,
+    keep,
     make_folder,
+    put_back,
+    put_in_place,
     replace_file,
     require_inside,
     stage,
@@ -21,7 +26,16 @@ from crewlog.storage.ledger import Ledger, Line
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import ResourceLock, may_wait, require_waiting
 from crewlog.storage.records import Task
-from crewlog.storage.task_files import HIGH_WATER_MARK, SUFFIX, NotATask, decode_task, encode_file, encode_task, file_name
+from crewlog.storage.task_files import (
+    HIGH_WATER_MARK,
+    SUFFIX,
+    NotATask,
+    decode_task,
+    encode_file,
+    encode_task,
+    file_name,
+    read_high_water_mark,
+)
 from crewlog.storage.task_rules import parse_task_number
 
 UNSETTLED_NS = 25_000_000
@@ -176,21 +190,13 @@ class TaskFolder:
         self._prepare(name)
         temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
         try:
-            self.ledger.write(line)
-            self._write_high(line)
-            self._move(temporary, name)
-            self.durability.replaced(self.path)
-        except OSError as error:
-            unlink_quietly(temporary)
-            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
+            with self._high_water_mark(line):
+                self.ledger.write(line)
+                put_in_place(temporary, os.path.join(self.path, name), self.durability)
         except StorageFailed:
             unlink_quietly(temporary)
             raise
         return self._written(task, name, document)
-
-    def write_high_water_mark(self, high: int) -> None:
-        self._prepare(HIGH_WATER_MARK)
-        replace_file(os.path.join(self.path, HIGH_WATER_MARK), str(high).encode(), self.durability)
 
     def write_together(self, tasks: list[Task], removes: list[str], line: Line) -> list[Task]:
         """Writes and removes several files, all or none, also when this process dies half way: whoever comes next finishes it.
@@ -198,43 +204,59 @@ class TaskFolder:
         Where the system refuses half way, what was done is undone.
         """
         documents = [encode_task(task) for task in tasks]
-        originals: dict[str, bytes | None] = {}
+        kept: dict[str, str] = {}
         try:
             for task, document in zip(tasks, documents):
                 name = file_name(task.id)
                 self._prepare(name)
-                originals[name] = self._content(name)
+                kept[name] = self._keep(name)
                 temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
                 line.moves.append((os.path.basename(temporary), name))
             for name in removes:
                 line.moves.append((name, os.path.basename(temporary_name(os.path.join(self.path, name)))))
-            self._write_high(line)
-            self.ledger.write(line, sync=self.durability.replacing_waits)
-        except BaseException:
-            for staged, _ in line.moves[: len(documents)]:
-                unlink_quietly(os.path.join(self.path, staged))
-            raise
-        try:
-            self.finish(line)
+                line.stamps[name] = self._stamp(name) or (0, 0, 0)
+            line.kept = [os.path.basename(path) for path in kept.values() if path]
+            with self._high_water_mark(line):
+                self.ledger.write(line, sync=self.durability.replacing_waits)
+                try:
+                    self._move_all(line)
+                except StorageFailed:
+                    self._undo(line, kept)
+                    raise
         except StorageFailed:
-            self._undo(line, originals)
+            for path in (*(os.path.join(self.path, staged) for staged, _ in line.moves[: len(documents)]), *filter(None, kept.values())):
+                unlink_quietly(path)
             raise
+        self._note_done(line)
         return [self._written(task, move[1], document) for task, document, move in zip(tasks, documents, line.moves)]
 
     def finish(self, line: Line) -> None:
         """Does what is left of a change of several files; under the lock."""
-        moves = [(os.path.basename(source), os.path.basename(target)) for source, target in line.moves]
+        self._move_all(line)
+        self._note_done(line)
+
+    def _move_all(self, line: Line) -> None:
         try:
-            for source, target in moves:
-                if os.path.lexists(os.path.join(self.path, source)):
-                    self._move(os.path.join(self.path, source), target)
+            for source, target in line.moves:
+                source, target = os.path.basename(source), os.path.basename(target)
+                if self._is_to_be_moved(source, line):
+                    os.replace(os.path.join(self.path, source), os.path.join(self.path, target))
             self.durability.replaced(self.path)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
-        self.ledger.write(Line(0, done=True))
-        for _, target in moves:
-            if target.endswith(".tmp"):
-                unlink_quietly(os.path.join(self.path, target))
+
+    def _is_to_be_moved(self, source: str, line: Line) -> bool:
+        if source in line.stamps:
+            return self._stamp(source) == line.stamps[source]
+        return os.path.lexists(os.path.join(self.path, source))
+
+    def _note_done(self, line: Line) -> None:
+        """The change is made: where that cannot be noted, whoever comes next finds it made and notes it."""
+        with contextlib.suppress(StorageFailed):
+            self.ledger.write(Line(0, done=True))
+        for name in (*line.kept, *(target for _, target in line.moves)):
+            if name.endswith(".tmp"):
+                unlink_quietly(os.path.join(self.path, os.path.basename(name)))
 
     def sweep(self) -> None:
         """Removes temporary files that a crash left; under the lock, since whoever makes one holds it. Once for each opened list."""
@@ -249,46 +271,50 @@ class TaskFolder:
             if name.startswith(".") and name.endswith(".tmp"):
                 unlink_quietly(os.path.join(self.path, name))
 
-    def _undo(self, line: Line, originals: dict[str, bytes | None]) -> None:
-        """Puts back what stood there before. What fails here leaves the change to be finished by whoever comes next."""
+    def _undo(self, line: Line, kept: dict[str, str]) -> None:
+        """Puts back what stood there before, and has the ledger say so. The error that led here is the one to tell."""
+        for source, target in line.moves:
+            if target not in kept:  # a file that was moved aside
+                if os.path.lexists(os.path.join(self.path, target)):
+                    put_back(os.path.join(self.path, target), os.path.join(self.path, source))
+            elif not os.path.lexists(os.path.join(self.path, source)):
+                put_back(kept[target], os.path.join(self.path, target))
         try:
-            for source, target in line.moves:
-                if target not in originals:  # a file that was moved aside
-                    if os.path.lexists(os.path.join(self.path, target)):
-                        self._move(os.path.join(self.path, target), source)
-                    continue
-                if os.path.lexists(os.path.join(self.path, source)):
-                    unlink_quietly(os.path.join(self.path, source))
-                    continue
-                content = originals[target]
-                if content is None:
-                    os.unlink(os.path.join(self.path, target))
-                else:
-                    replace_file(os.path.join(self.path, target), content, self.durability)
-        except OSError as error:
-            raise StorageFailed.from_os(error, self.path) from error
-        self.ledger.write(Line(0, ids=line.ids, done=True))
+            self.ledger.write(Line(0, ids=line.ids, done=True))
+        except StorageFailed:
+            with contextlib.suppress(StorageFailed):
+                self.ledger.take_back()
 
-    def _content(self, name: str) -> bytes | None:
+    def _keep(self, name: str) -> str:
+        path = os.path.join(self.path, name)
         try:
-            with open(os.path.join(self.path, name), "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
+            return keep(path)
         except OSError as error:
-            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
+            raise StorageFailed.from_os(error, path) from error
 
-    def _write_high(self, line: Line) -> None:
-        if line.high:
-            self.write_high_water_mark(line.high)
+    @contextlib.contextmanager
+    def _high_water_mark(self, line: Line) -> Iterator[None]:
+        """Raises the mark, where the line has one; what fails inside sets it back."""
+        if not line.high:
+            yield
+            return
+        mark = os.path.join(self.path, HIGH_WATER_MARK)
+        self._prepare(HIGH_WATER_MARK)
+        kept = self._keep(HIGH_WATER_MARK)
+        try:
+            replace_file(mark, str(line.high).encode(), self.durability)
+            yield
+        except StorageFailed:
+            if kept or read_high_water_mark(self.path) == line.high:
+                put_back(kept, mark)
+            raise
+        if kept:
+            unlink_quietly(kept)
 
     def _prepare(self, name: str) -> None:
         make_folder(self.path, self.durability)
         if os.path.islink(os.path.join(self.path, name)):
             require_inside(os.path.join(self.path, name), self.root)
-
-    def _move(self, temporary: str, name: str) -> None:
-        os.replace(temporary, os.path.join(self.path, name))
 
     def _written(self, task: Task, name: str, document: bytes) -> Task:
         self._note(name, self._stamp(name) or (0, 0, 0), task.id)

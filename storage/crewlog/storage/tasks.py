@@ -26,7 +26,7 @@ from crewlog.storage.errors import (
     TaskNotFound,
 )
 from crewlog.storage.files import POWER, Durability, make_folder, require_inside
-from crewlog.storage.ledger import Line, Taking, new_taking, with_lease
+from crewlog.storage.ledger import Line, Taking, new_taking, with_lease, with_longer_lease
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
@@ -128,8 +128,9 @@ class TaskStore:
             changed = with_dependencies(together, task, blocks=blocks, blocked_by=blocked_by) if blocks or blocked_by else {task.id: task}
             self._write(changed, Line(0, ids=builtins.list(changed), high=number))
             self._next = number + 1
+            created = self._with_claim(self._index.tasks[task.id])
         self._tell()
-        return self._index.tasks[task.id]
+        return created
 
     def get(self, id: str) -> Task | None:
         with self._mutex:
@@ -182,9 +183,9 @@ class TaskStore:
             )
             changed = {key: value for key, value in changed.items() if value != self._index.tasks[key]}
             takings = []
-            new_owner = changed[id].owner if id in changed else ""
-            if new_owner and new_owner != self._owner_now(task):
-                takings.append(self._new_taking(id, new_owner))
+            if update.owner and update.owner != self._owner_now(task):
+                takings.append(self._new_taking(id, update.owner))
+                changed.setdefault(id, task)  # whose lease has lapsed: its file may name the owner already
             if changed:
                 self._write(changed, Line(0, ids=builtins.list(changed), takings=takings))
             shown = self._shown(id)
@@ -192,7 +193,8 @@ class TaskStore:
         return shown
 
     def claim(self, id: str, owner: str, *, lease_ms: int | None = None) -> Task:
-        """Gives the task to `owner`, where it can be had. By the same owner again it succeeds and writes nothing (a lease begins anew).
+        """Gives the task to `owner`, where it can be had. By the same owner again it succeeds and writes nothing (a lease begins anew,
+        but ends no earlier than before: one name may have several clients).
 
         Raises, checked in this order, `TaskNotFound`, `AlreadyClaimed`, `AlreadyResolved`, `Blocked`; `InvalidArgument` for an empty owner.
         """
@@ -226,14 +228,16 @@ class TaskStore:
             self._refresh_all()
             return self._index.first_claimable(_wanted(match))
 
-    def renew(self, id: str, owner: str, *, lease_ms: int | None = None, generation: int | None = None) -> Task:
-        """Lets the lease begin anew, of `lease_ms` or as long as before. No change of the task. Raises `TaskNotFound`, `LeaseLost`."""
+    def renew(self, id: str, owner: str, *, lease_ms: int | None = None, generation: int | None = None, at_least: bool = False) -> Task:
+        """Lets the lease begin anew, of `lease_ms` or as long as before; with `at_least` it ends no earlier than it would. No change of
+        the task. Raises `TaskNotFound`, `LeaseLost`.
+        """
         if lease_ms is not None:
             check_lease_ms(lease_ms)
         with self._changing(id):
             task = self._require(id)
             taking = self._require_holder(task, owner, generation)
-            renewed = with_lease(taking, lease_ms or taking.lease_ms)
+            renewed = (with_longer_lease if at_least else with_lease)(taking, lease_ms or taking.lease_ms)
             self._record(Line(0, renewed=renewed))
             return self._with_claim(task)
 
@@ -379,7 +383,7 @@ class TaskStore:
         if holder == owner:
             taking = self._taking(task)
             if lease_ms is not None:
-                self._record(Line(0, renewed=with_lease(taking or self._new_taking(task.id, owner), lease_ms)))
+                self._record(Line(0, renewed=with_longer_lease(taking or self._new_taking(task.id, owner), lease_ms)))
             return self._with_claim(task), False
         taking = self._new_taking(task.id, owner, lease_ms or 0)
         if task.owner == owner:  # its own lapsed lease: the file says the right thing already
