@@ -63,8 +63,8 @@ Replies come in the order in which they are ready, and notifications between the
 
 ## How an agent works
 
-1. `task/claimNext` with `owner`, `leaseMs` and `waitMs`: the answer is a task that is now yours, or null when there was none in time. A claim
-   leaves the task's `status` alone: `task/update` with `status: "in_progress"` shows the others that you have begun.
+1. `task/claimNext` with `owner`, `leaseMs` and `waitMs`: the answer is a task that is now yours, or null when there was none in time. A
+   claim leaves the task's `status` alone: `task/update` with `status: "in_progress"` shows the others that you have begun.
 2. While your connection lives, its server renews the lease. If you would rather show that you are alive yourself, claim with
    `autoRenew: false` and call `task/renew`.
 3. `task/update` with `status: "completed"`, or `task/release` to give it back. `leaseLost` in answer to any of these means that the task
@@ -102,8 +102,8 @@ def _lifecycle() -> list[str]:
         "The reply has `serverInfo`, and under `capabilities.experimental.crewlog`:",
         "",
         *_fields(struct_of(results.Capabilities)),
-        "`initialized` may follow, as in LSP; nothing waits for it. `shutdown` and `exit` end it as in LSP. The server also ends when its input ends,",
-        "or when the process `processId` is gone.",
+        "`initialized` may follow, as in LSP; nothing waits for it. `shutdown` and `exit` end it as in LSP. The server also ends when its",
+        "input ends, or when the process `processId` is gone.",
         "",
     ]
 
