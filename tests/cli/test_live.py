@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from cli.commandline import Crewlog
 
 LIMIT = 40
@@ -103,6 +105,32 @@ def test_watch_follows_the_size_of_the_terminal(crewlog: Crewlog, session_id: st
     os.kill(terminal.process.pid, signal.SIGTERM)
     assert terminal.end() == 0
     assert terminal.output.rstrip().endswith("\x1b[?1049l")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 1), (3, 2), (20, 5)])
+def test_watch_in_a_tiny_terminal(crewlog: Crewlog, session_id: str, columns: int, rows: int) -> None:
+    terminal = Terminal(crewlog, "watch", columns=columns, rows=rows)
+    terminal.wait_for(lambda text: "\x1b[?2026l" in text)
+    lines = terminal.screen().replace("\r", "").split("\n")
+    assert len(lines) <= rows
+    assert all(len(line) <= columns for line in lines), lines
+    os.write(terminal.master, b"xq")
+    assert terminal.end() == 0
+
+
+def test_watch_stops_with_ctrl_z_and_goes_on(crewlog: Crewlog, session_id: str) -> None:
+    terminal = Terminal(crewlog, "watch")
+    terminal.wait_for(lambda _: "Then teach it." in terminal.screen())
+    os.kill(terminal.process.pid, signal.SIGTSTP)  # what the terminal sends for the key
+    terminal.wait_for(lambda text: text.endswith("\x1b[?1049l"))
+    assert termios.tcgetattr(terminal.slave) == terminal.before
+    drawn = len(terminal.output)
+    crewlog.run("tasks", "add", "Meanwhile", "--list", session_id)
+    os.kill(terminal.process.pid, signal.SIGCONT)
+    terminal.wait_for(lambda text: "Meanwhile" in text[drawn:])
+    os.write(terminal.master, b"q")
+    assert terminal.end() == 0
+    assert termios.tcgetattr(terminal.slave) == terminal.before
 
 
 def test_watch_without_a_terminal_tells_notifications(crewlog: Crewlog, session_id: str) -> None:

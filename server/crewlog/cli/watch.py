@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import click
 import msgspec
@@ -143,7 +144,7 @@ class _Screen:
     def run(self) -> None:
         """Returns when the user quits or the server ends. The terminal is as it was, whatever happens."""
         threading.Thread(target=self._listen, daemon=True).start()
-        with _own_terminal(), _resized(self._wake_writer):
+        with _own_terminal(self._wake), _resized(self._wake_writer):
             while not self._gone:
                 self._draw()
                 if self._user_quits():
@@ -171,24 +172,43 @@ class _Screen:
         ready, _, _ = select.select([sys.stdin, self._wake_reader], [], [], _ROUND)
         if self._wake_reader in ready:
             os.read(self._wake_reader, 4096)
-        return sys.stdin in ready and os.read(sys.stdin.fileno(), 32)[:1] in (b"q", b"Q", b"\x03", b"\x04", b"")
+        if sys.stdin not in ready:
+            return False
+        keys = os.read(sys.stdin.fileno(), 32)
+        return not keys or (not keys.startswith(b"\x1b") and any(key in b"qQ\x03\x04" for key in keys))
 
 
 @contextlib.contextmanager
-def _own_terminal() -> Iterator[None]:
+def _own_terminal(wake: Callable[[], None]) -> Iterator[None]:
     """Another screen without cursor, keys as they are typed; afterwards all as before."""
     import termios
     import tty
 
     before = termios.tcgetattr(sys.stdin)
-    sys.stdout.write("\x1b[?1049h\x1b[?25l")
-    tty.setcbreak(sys.stdin)
-    try:
-        yield
-    finally:
+
+    def enter() -> None:
+        sys.stdout.write("\x1b[?1049h\x1b[?25l")
+        tty.setcbreak(sys.stdin)
+
+    def leave() -> None:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         sys.stdout.write("\x1b[?25h\x1b[?1049l")
         sys.stdout.flush()
+
+    def stop(number: int, stack: FrameType | None) -> None:
+        """Ctrl-Z: the shell gets its terminal as it was; `fg` draws the picture anew."""
+        leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        enter()
+        wake()
+
+    stopping = signal.signal(signal.SIGTSTP, stop)
+    enter()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, stopping)
+        leave()
 
 
 @contextlib.contextmanager
