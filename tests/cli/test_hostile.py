@@ -72,3 +72,17 @@ def test_what_the_command_line_refuses_by_itself_is_json_too(crewlog: Crewlog, t
     assert crewlog.refused("import", "codex", str(tmp_path / "no-session.jsonl")) == "notImported"
     (crewlog.home / "tasks/board/1.json").write_text("{}")
     assert crewlog.refused("doctor") == "problemsFound"
+
+
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["status"], ["watch", "--once"], ["sessions", "list"], ["tasks", "add", "x", "--list", "l"]]
+)
+def test_a_home_that_is_no_folder_is_told(crewlog: Crewlog, command: list[str]) -> None:
+    crewlog.home.write_text("precious")
+    assert crewlog.refused(*command) == "storageFailed"
+    assert crewlog.home.read_text() == "precious"
+
+
+def test_a_task_needs_words(crewlog: Crewlog) -> None:
+    assert "SUBJECT" in crewlog.run("tasks", "add", " ", "--list", "board", code=2).stderr
+    assert not crewlog.home.exists()

@@ -20,6 +20,7 @@ from crewlog.protocol.wire_json import encode_json
 from crewlog.server.call import Call
 from crewlog.server.workspace import Workspace
 from crewlog.storage import rawjson
+from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import POWER
 from crewlog.storage.home import VARIABLE, resolve_home
 
@@ -29,10 +30,15 @@ LIST_VARIABLE = "CREWLOG_LIST"
 
 
 def chosen_home(option: str | None) -> str:
-    """The home folder as formats.md orders it; says so where the environment overrules what was typed."""
+    """The home folder as formats.md orders it; says so where the environment overrules what was typed.
+
+    Raises `StorageFailed` for something that is there and is no folder.
+    """
     home = resolve_home(option)
     if option is not None and os.path.abspath(os.path.expanduser(option)) != home:
         click.echo(f"crewlog: ${VARIABLE} overrides --home: {home}", err=True)
+    if os.path.lexists(home) and not os.path.isdir(home):
+        raise StorageFailed(home, "ENOTDIR", "it is no folder, so that it cannot be a home")
     return home
 
 

@@ -164,6 +164,8 @@ def add(
     as_json: bool,
 ) -> None:
     """Put a task on the board."""
+    if not subject.strip():
+        raise click.BadParameter("a task without words says nothing to those who look for work", param_hint="SUBJECT")
     local = Local(home, project)
     raw = local.ask(
         "task/create",
