@@ -70,6 +70,13 @@ def test_the_reference_and_the_man_page_are_up_to_date() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_every_kind_of_refusal_is_told_of() -> None:
+    from crewlog.cli.reference import KINDS
+
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "server/crewlog/cli").glob("*.py"))
+    assert set(re.findall(r'complain\(\s*"(\w+)"', source)) - {"leaseLost"} == {kind for kind, _ in KINDS}
+
+
 def test_the_man_page_is_well_formed(crewlog: Crewlog) -> None:
     page = crewlog.out("man")
     assert page == (ROOT / "docs/crewlog.1").read_text("utf-8")
