@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from crewlog.cli.local import Local
 from crewlog.cli.output import one_line, read_record, styled
+from crewlog.cli.team import read_member
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage.errors import StorageError
@@ -73,7 +74,7 @@ def tasks(local: Local, context: click.Context) -> _Found:
 def owners(local: Local, context: click.Context) -> _Found:
     chosen = local.list_id(context.params.get("list_id"))
     roster = read_record(local.ask("roster/get", msgspec.Raw, list_id=chosen), records.RosterRecord)
-    members = [read_record(raw, records.RosterMemberRecord) for raw in roster.members]
+    members = [read_member(raw) for raw in roster.members]
     names = {member.name: member.agent_type for member in members}
     yield from {**{task.owner: "" for task in _tasks(local, context) if task.owner}, **names}.items()
 

@@ -156,8 +156,16 @@ def _show(found: r.HistoryListResult, as_json: bool) -> None:
     rows = []
     for raw in found.items:
         line = read_record(raw, records.HistoryRecord)
-        when = ago(times.format_ns(line.timestamp * 1_000_000)) if line.timestamp else ""
+        when = _ago(line.timestamp)
         rows.append([when, styled(line.sessionId, "cyan"), styled(one_line(line.display))])
     say(table(rows, ["WHEN", "SESSION", "TEXT"], flexible=2) if rows else "Nothing was typed here.")
     if found.total > len(found.items):
         say(styled(f"{len(found.items)} of {found.total}", dim=True))
+
+
+def _ago(milliseconds: int) -> str:
+    """Nothing for no time, and for one that no calendar has."""
+    try:
+        return ago(times.format_ns(milliseconds * 1_000_000)) if milliseconds else ""
+    except (OSError, OverflowError, ValueError):
+        return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
@@ -92,12 +93,18 @@ def _show_entries(local: Local, session_id: str, limit: int | None, as_json: boo
         say_json(page)
         return
     for raw in page.entries:
-        entry = read_record(raw, records.EntryRecord)
-        say(
-            f"{styled(entry.id, 'cyan')}  {styled(entry.kind, bold=True)}  {styled(one_line(bytes(entry.data).decode('utf-8', 'replace')))}"
-        )
+        say(_entry_line(raw))
     if page.broken is not None:
         say(styled(f"the chain breaks here: {page.broken.reason}; see `crewlog doctor`", "red"))
+
+
+def _entry_line(raw: msgspec.Raw) -> str:
+    try:
+        entry = read_record(raw, records.EntryRecord)
+    except msgspec.ValidationError:  # of a shape that is no entry's; a reader of text sees what it is
+        return styled(one_line(bytes(raw).decode("utf-8", "replace")), dim=True)
+    data = one_line(bytes(entry.data).decode("utf-8", "replace"))
+    return f"{styled(entry.id, 'cyan')}  {styled(entry.kind, bold=True)}  {styled(data)}"
 
 
 @sessions.command()

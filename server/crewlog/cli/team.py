@@ -7,7 +7,7 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import one_line, read_record, say, say_json, styled, table
+from crewlog.cli.output import one_line, raw_text, read_record, say, say_json, styled, table
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 
@@ -15,6 +15,14 @@ from crewlog.protocol import results as r
 @click.group()
 def team() -> None:
     """Look at the team of a task list."""
+
+
+def read_member(raw: msgspec.Raw) -> records.RosterMemberRecord:
+    """A member, with what can be read of one whose fields are of other types or are missing."""
+    try:
+        return read_record(raw, records.RosterMemberRecord)
+    except msgspec.ValidationError:
+        return records.RosterMemberRecord(name=raw_text(raw, "name"), agent_type=raw_text(raw, "agent_type"))
 
 
 @team.command("show")
@@ -34,7 +42,7 @@ def show_team(list_id: str | None, project: str | None, home: str | None, as_jso
         say(f"The list {chosen} has no team.")
         return
     say(f"{styled(found.team or 'no name', bold=True)}  {styled(found.description)}".rstrip())
-    members = [read_record(raw, records.RosterMemberRecord) for raw in found.members]
+    members = [read_member(raw) for raw in found.members]
     rows = [
         [styled(member.name, "cyan"), styled(member.agent_type), str(said.pop(member.name, 0)), styled(one_line(member.description))]
         for member in members

@@ -20,6 +20,7 @@ from crewlog.cli import options
 from crewlog.cli.local import Local
 from crewlog.cli.output import colours, read_record, say, say_json
 from crewlog.cli.tasks import read_task
+from crewlog.cli.team import read_member
 from crewlog.cli.watch_frame import Said, View, frame, message_text, plain
 from crewlog.client import Client, PlanDidChange, RosterDidChange, SessionDidChange, TaskDidChange
 from crewlog.protocol import records
@@ -80,7 +81,7 @@ def look(local: Local, list_id: str | None, note: str) -> View:
             found = local.ask("task/list", r.TaskListResult, list_id=view.list_id)
             view.tasks, view.counts = [read_task(item) for item in found.items], found.counts
             roster = read_record(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), records.RosterRecord)
-            view.members = [read_record(member, records.RosterMemberRecord) for member in roster.members]
+            view.members = [read_member(member) for member in roster.members]
         if view.session is not None:
             view.said = list(_latest(local, view.session.id))
     except (StorageError, msgspec.MsgspecError) as error:
