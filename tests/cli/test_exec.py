@@ -43,7 +43,7 @@ def is_alive(pid: int) -> bool:
 
 def start(board: Crewlog, pids: Path, *options: str) -> tuple[subprocess.Popen[bytes], list[int]]:
     """A command that starts another and waits for it; (the runner, the pids of both)."""
-    command = f"sleep 300 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"
+    command = f"sh -c 'echo $PPID $$ > {pids}.new; mv {pids}.new {pids}; exec sleep 300'; true"
     runner = subprocess.Popen(
         board.command("tasks", "next", "--owner", "me", *options, "--exec", command),
         cwd=board.cwd,
@@ -62,12 +62,24 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="process
 def test_a_signal_reaches_all_that_the_command_started(board: Crewlog, tmp_path: Path, number: signal.Signals) -> None:
     runner, pids = start(board, tmp_path / "pids")
     runner.send_signal(number)
-    if number in (signal.SIGINT, signal.SIGQUIT):  # a shell lets its background commands ignore those two; the second signal kills
-        runner.send_signal(number)
     _, errors = runner.communicate(timeout=LIMIT)
     assert (runner.returncode, b"commandFailed: signal" in errors) == (1, True), errors
     wait_until(lambda: not any(map(is_alive, pids)))
     assert board.json("tasks", "show", "1").get("owner", "") == ""
+
+
+def test_the_second_signal_kills(board: Crewlog, tmp_path: Path) -> None:
+    ready, told = tmp_path / "ready", tmp_path / "told"
+    command = f"trap 'touch {told}' TERM; touch {ready}; while :; do sleep 0.05; done"
+    runner = subprocess.Popen(
+        board.command("tasks", "next", "--owner", "me", "--exec", command), cwd=board.cwd, env=board.environment, stderr=subprocess.PIPE
+    )
+    wait_until(ready.exists)
+    runner.terminate()
+    wait_until(told.exists)
+    runner.terminate()
+    _, errors = runner.communicate(timeout=LIMIT)
+    assert b"commandFailed: signal 9" in errors
 
 
 @linux
