@@ -27,7 +27,10 @@ class NoParams(Params):
 
 
 class InitializationOptions(Params):
-    """`home`, `cwd` (an absolute folder), `durability`, `subscribe` (as the method's params; false for no notifications)."""
+    """`home`: default `~/.codebot`, or what `--home` or `$CREWLOG_HOME` name; `cwd`: an absolute folder, by default the first workspace
+    folder, else the server's own; `durability`: whether a reply means synced to the device (`power`, the default) or handed to the kernel
+    (`process`); `subscribe`: as the method's params, all of the project of `cwd` when left out, false for no notifications.
+    """
 
     home: str | None = None
     cwd: str | None = None

@@ -9,7 +9,9 @@
 ---@field sessionIds? string[]|nil
 ---@field allProjects? boolean
 
---- `home`, `cwd` (an absolute folder), `durability`, `subscribe` (as the method's params; false for no notifications).
+--- `home`: default `~/.codebot`, or what `--home` or `$CREWLOG_HOME` name; `cwd`: an absolute folder, by default the first workspace
+--- folder, else the server's own; `durability`: whether a reply means synced to the device (`power`, the default) or handed to the kernel
+--- (`process`); `subscribe`: as the method's params, all of the project of `cwd` when left out, false for no notifications.
 ---@class crewlog.params.InitializationOptions
 ---@field home? string|nil
 ---@field cwd? string|nil
