@@ -45,6 +45,7 @@ class _Message(msgspec.Struct):
     metadata: _Metadata | None = None
 
 
+_NEVER = times.parse_ns(times.ZERO)
 _line_decoder = msgspec.json.Decoder(_ListLine)
 _message_decoder = msgspec.json.Decoder(_Message)
 
@@ -162,7 +163,8 @@ class SessionSummary:
         if found is None or found.kind != EntryKind.HEADER:
             raise SessionCorrupt(self.path, line.number, "not a session file")
         self._header = read_header(found.data, self.path, line.number)
-        self._newest.see(self._header.created.encode("utf-8", "replace"))
+        if times.parse_ns(bytes(found.timestamp)[1:-1].decode("ascii", "replace")) in (None, _NEVER):  # as in Go
+            self._newest.see(self._header.created.encode("utf-8", "replace"))
 
     def _see_message(self, data: bytes) -> None:
         try:
