@@ -1,0 +1,87 @@
+"""What the index knows a text by: its words, its runs of other letters than ASCII, and marks for role, kind, tool and model.
+
+It only tells where to look: what is found there is compared with the query as the search without an index does it. So nothing that
+matches may be missed here, while finding too much costs time only.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+
+import msgspec
+
+from crewlog.storage.query import Query
+
+LONGEST_WORD = 64
+"""Characters of a word by which it is known."""
+_SHORT = 3
+"""Characters below which a run cannot be found by trigrams."""
+
+_MOST_TERMS = 60
+"""Conditions that FTS5 is given at a time."""
+
+_WORD_BYTES = frozenset(b"0123456789_abcdefghijklmnopqrstuvwxyz")
+_SPACED = bytes(code if code in _WORD_BYTES else 32 for code in range(256))
+_WORD = re.compile("[0-9a-z_]+")
+_RUN = re.compile("[^\x00-\x7f]+")
+
+
+def words_of(folded: str) -> set[bytes]:
+    """The words of a casefolded text."""
+    return set(folded.encode("utf-8", "replace").translate(_SPACED).split())
+
+
+def runs_of(folded: str) -> set[str]:
+    """The runs of letters and signs beyond ASCII."""
+    return set() if folded.isascii() else set(_RUN.findall(folded))
+
+
+def words_text(words: Collection[bytes]) -> str:
+    if words and len(max(words, key=len)) > LONGEST_WORD:
+        words = [word[:LONGEST_WORD] for word in words]
+    return b" ".join(words).decode("ascii")
+
+
+def runs_text(runs: Iterable[str]) -> str:
+    """Each run is followed by two spaces, so that trigrams begin at each of its letters."""
+    return "".join(f"{run}  " for run in runs)
+
+
+@lru_cache(maxsize=1024)
+def mark(field: str, value: str) -> str:
+    """A word for a role, kind, tool or model that no text holds; `value` is casefolded."""
+    return f"·{field[0]}{zlib.crc32(value.encode('utf-8', 'replace')):08x}"
+
+
+class Wanted(msgspec.Struct):
+    """What must be in a part of a log for the query to match there: all of `words` and all of `runs`, each a query of FTS5 or "" for no
+    condition, and for each of `short_runs` a run that holds it.
+    """
+
+    words: str
+    runs: str
+    short_runs: list[str]
+
+
+def wanted(query: Query, models: Iterable[str]) -> Wanted:
+    """`models`: all that the index knows of."""
+    words: dict[str, None] = {}
+    runs: dict[str, None] = {}
+    short: dict[str, None] = {}
+    for term in query.terms:
+        for match in _WORD.finditer(term.text):
+            prefix = term.prefix and match.end() == len(term.text) and len(match[0]) < LONGEST_WORD
+            words[f'"{match[0][:LONGEST_WORD]}"' + ("*" if prefix else "")] = None
+        for match in _RUN.finditer(term.text):
+            if len(match[0]) < _SHORT:
+                short[match[0]] = None
+            runs.update((f'"{match[0][at : at + _SHORT]}"', None) for at in range(len(match[0]) - _SHORT + 1))
+    matching = {name for name in models if any(model in name for model in query.models)}
+    for field, values in (("role", query.roles), ("kind", query.kinds), ("tool", query.tools), ("model", matching)):
+        if getattr(query, f"{field}s"):
+            marks = [f'"{mark(field, value)}"' for value in sorted(values)] or ['"·none"']
+            words["(" + " OR ".join(marks) + ")"] = None
+    return Wanted(" AND ".join(list(words)[-_MOST_TERMS:]), " AND ".join(list(runs)[:_MOST_TERMS]), list(short)[:_MOST_TERMS])
