@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ _BUSY = 3.0
 _OFF = 60.0
 _REST = 3
 """Times as long as an update took that the next one waits."""
+logger = logging.getLogger(__name__)
 
 
 class Indexer:
@@ -65,6 +67,10 @@ class Indexer:
                 again = self._tell_result(done)
             except stopping.Stopped:
                 return
+            except Exception:  # whatever it is, logs are read instead
+                logger.exception("the index was not brought up to date")
+                again = _OFF
+                self._state = records.IndexState(state="off", reason="a fault of the server, which its log tells of")
             self._next = time.monotonic() + max(_UNSETTLED, (time.monotonic() - begun) * _REST, again if self._state.state == "off" else 0)
             if again:
                 self.kick(again)

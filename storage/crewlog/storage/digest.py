@@ -19,6 +19,10 @@ PART = 32 << 10
 """Bytes of a log that are indexed together: fewer make a larger index, more make more to be read for each hit."""
 
 
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+"""Stand for all that is before or after them."""
+
+
 class Part(msgspec.Struct):
     """Lines of a log, from byte `start` to `stop`, and what they are found by. `first`, `last`: the earliest and the latest time in them,
     in nanoseconds since 1970; `first` is after `last` where there is none.
@@ -151,4 +155,7 @@ def _span(moments: set[str]) -> tuple[int, int]:
         earliest[offset] = min(earliest.get(offset, key), key)
         latest[offset] = max(latest.get(offset, key), key)
     found = [times.parse_ns(text) or 0 for ends in (earliest, latest) for _, text in ends.values()]
-    return (min(found), max(found)) if found else (1, 0)
+    if not found:
+        return 1, 0
+    first, last = (min(max(moment, EARLIEST), LATEST) for moment in (min(found), max(found)))
+    return first, last

@@ -19,8 +19,9 @@ from typing import TypeVar
 import msgspec
 
 from crewlog.storage import stopping
-from crewlog.storage.digest import PART, Part, SessionDigest, make_parts
+from crewlog.storage.digest import EARLIEST, LATEST, PART, Part, SessionDigest, make_parts
 from crewlog.storage.errors import Busy, StorageError, StorageFailed
+from crewlog.storage.files import SIDE_FOLDER, require_inside
 from crewlog.storage.home import Home
 from crewlog.storage.index_file import NoIndex, connect, create, current_path, missing_feature, told
 from crewlog.storage.listing import SummaryState
@@ -270,6 +271,7 @@ class SessionIndex:
         if path is None and sum(log.size for log in work) <= small:
             return Updated()
         try:
+            require_inside(os.path.join(self._home.path, SIDE_FOLDER), self._home.path)
             with ResourceLock(os.path.join(self._home.path, "index"), root=self._home.path, timeout=0):
                 done = self._update(work, progress)
         except Busy:
@@ -301,10 +303,12 @@ class SessionIndex:
             try:
                 writer = _Writer(connection, progress)
                 done = writer.update(work)
+                writer.check_now_and_then()
                 if not writer.is_mostly_dead():
                     return done
                 self._damaged = path
             except sqlite3.Error as error:
+                stopping.check()
                 problem = told(error)
                 if not problem.damaged or attempt == 2:
                     raise problem from None
@@ -362,6 +366,22 @@ class _Writer:
             raise
         connection.execute("COMMIT")
         return self._done
+
+    def check_now_and_then(self) -> None:
+        """Once a day all of the index is looked through for damage. Raises `NoIndex` and SQLite's errors."""
+        today = int(time.time()) // 86_400
+        if self._number("checked_on") == today:
+            return
+        connection = self._connection
+        connection.set_progress_handler(_is_stopped, 20_000)
+        try:
+            if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                raise NoIndex("the database is damaged", damaged=True)
+            for table in ("words", "runs"):
+                connection.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")  # noqa: S608  # names of our own
+        finally:
+            connection.set_progress_handler(None, 0)
+        connection.execute("UPDATE numbers SET value = ? WHERE name = 'checked_on'", (today,))
 
     def is_mostly_dead(self) -> bool:
         """Whether most of the index tells of what is gone, so that it is better made anew."""
@@ -448,7 +468,7 @@ class _Writer:
         connection.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (file, _save(_encode(parts), log.key, file)))
         try:
             spent = _encode(digest.usage())
-        except OverflowError:  # a number of tokens beyond 64 bits: it is counted from the log each time
+        except OverflowError:  # a number beyond 64 bits, of tokens or of nanoseconds: it is counted from the log each time
             connection.execute("DELETE FROM usage WHERE file = ?", (file,))
         else:
             connection.execute("INSERT OR REPLACE INTO usage VALUES (?, ?)", (file, _save(spent, log.key, file)))
@@ -574,7 +594,8 @@ def _is_in_time(part: IndexedPart, query: Query) -> bool:
         return True
     if part.first > part.last:
         return False
-    return (query.after is None or part.last >= query.after) and (query.before is None or part.first < query.before)
+    late_enough = query.after is None or part.last >= query.after or part.last == LATEST
+    return late_enough and (query.before is None or part.first < query.before or part.first == EARLIEST)
 
 
 def _list_logs(home: Home) -> list[_Log]:

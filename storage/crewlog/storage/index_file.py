@@ -34,7 +34,7 @@ CREATE VIRTUAL TABLE runs USING fts5(text, content='', detail=none, columnsize=0
 CREATE VIRTUAL TABLE runs_terms USING fts5vocab(runs, 'row');
 INSERT INTO words(words, rank) VALUES ('hashsize', 16777216);
 INSERT INTO runs(runs, rank) VALUES ('hashsize', 4194304);
-INSERT INTO numbers VALUES ('next_id', 1), ('live', 0), ('dead', 0);
+INSERT INTO numbers VALUES ('next_id', 1), ('live', 0), ('dead', 0), ('checked_on', 0);
 """
 """`folder` and `name` of a log below `projects/`; `state`, `data`: see `index`. A row of `words` and `runs` is (file << 24 | part)."""
 
@@ -74,9 +74,9 @@ def current_path(home: str) -> str | None:
 def connect(path: str, home: str, *, timeout: float = SMALL_TIMEOUT) -> sqlite3.Connection:
     """The database at `path`, checked to be an index of this version. Raises `NoIndex`."""
     try:
-        require_inside(path, home)
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise NoIndex("what stands in the index's place is no file", damaged=True)
+        require_inside(path, home)
     except (StorageFailed, OSError) as error:
         raise NoIndex(str(error)) from None
     connection: sqlite3.Connection | None = None
