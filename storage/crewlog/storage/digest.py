@@ -93,9 +93,8 @@ class SessionDigest(SessionSummary):
         self, path: str, sink: Callable[[Part], None], state: SummaryState | None = None, usage: SessionUsage | None = None
     ) -> None:
         self._parts = PartMaker(sink)
+        self._counter = UsageCounter(usage)
         super().__init__(path, state)
-        if state is not None:
-            self._counter = UsageCounter(usage)
 
     def refresh(self) -> None:
         """As of `SessionSummary`. Where `epoch` rises, the parts that were told of before do not hold any more."""

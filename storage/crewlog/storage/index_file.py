@@ -34,7 +34,7 @@ CREATE VIRTUAL TABLE runs USING fts5(text, content='', detail=none, columnsize=0
 CREATE VIRTUAL TABLE runs_terms USING fts5vocab(runs, 'row');
 INSERT INTO words(words, rank) VALUES ('hashsize', 16777216);
 INSERT INTO runs(runs, rank) VALUES ('hashsize', 4194304);
-INSERT INTO numbers VALUES ('next_id', 1), ('live', 0), ('dead', 0), ('checked_on', 0);
+INSERT INTO numbers VALUES ('next_id', 1), ('live', 0), ('dead', 0), ('checked_on', strftime('%s', 'now') / 86400);
 """
 """`folder` and `name` of a log below `projects/`; `state`, `data`: see `index`. A row of `words` and `runs` is (file << 24 | part)."""
 

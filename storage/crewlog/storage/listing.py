@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import cached_property
 
 import msgspec
 
@@ -80,14 +81,32 @@ class SessionSummary:
         """Rises whenever the log had to be read anew from its beginning."""
         self.mutex = Mutex()
         """Held by whoever refreshes it."""
-        self._log = ResumableLog(path, None if state is None else state.log)
+        self._state = state
         self._info: SessionInfo | None = None
-        self._clear()
-        if state is not None:
+        if state is None:
+            self._clear()
+        else:
             self._resume(state)
+
+    def _clear(self) -> None:
+        self._header: Header | None = None
+        self._name: str | None = None
+        self._messages = 0
+        self._first_message = ""
+        self._has_first = False
+        self._newest = NewestTime({})
+        self._leaf_id = HEADER_ID
+        self._entries = 0
+        self.epoch += 1
+
+    @cached_property
+    def _log(self) -> ResumableLog:
+        return ResumableLog(self.path, None if self._state is None else self._state.log)
 
     def refresh(self) -> None:
         """Raises `SessionCorrupt`, `UnsupportedVersion` or `StorageFailed` for a file that is no session."""
+        if self._state is not None and self._is_as_remembered(self._state.log):
+            return
         look = self._log.look()
         if look is Look.SAME:
             return
@@ -108,10 +127,19 @@ class SessionSummary:
             self._clear()
             raise
 
+    def _is_as_remembered(self, log: LogState) -> bool:
+        """Most logs do not change any more: of them no more is needed than what was remembered."""
+        if "_log" in self.__dict__:
+            return False  # it did change
+        try:
+            return log.fits(os.stat(self.path))
+        except OSError:
+            return False
+
     @property
     def read_bytes(self) -> int:
         """How much of the log was read."""
-        return self._log.end
+        return self._log.end if self._state is None or "_log" in self.__dict__ else self._state.log.end
 
     @property
     def leaf_id(self) -> str:
@@ -125,6 +153,8 @@ class SessionSummary:
 
     def state(self) -> SummaryState | None:
         """What can be remembered, as of the last refresh; None where nothing lasting can be said."""
+        if self._state is not None and "_log" not in self.__dict__:
+            return self._state
         log = self._log.state()
         if log is None or self._header is None:
             return None
@@ -156,21 +186,11 @@ class SessionSummary:
             )
         return self._info
 
-    def _clear(self) -> None:
-        self._header: Header | None = None
-        self._name: str | None = None
-        self._messages = 0
-        self._first_message = ""
-        self._has_first = False
-        self._newest = NewestTime()
-        self._leaf_id = HEADER_ID
-        self._entries = 0
-        self.epoch += 1
-
     def _resume(self, state: SummaryState) -> None:
+        self.epoch = 1
         self._header, self._name = state.header, state.name
         self._messages, self._first_message, self._has_first = state.messages, state.first_message, state.has_first
-        self._newest, self._leaf_id, self._entries = NewestTime(dict(state.newest)), state.leaf_id, state.entries
+        self._newest, self._leaf_id, self._entries = NewestTime(state.newest), state.leaf_id, state.entries
 
     def _accept(self, line: Line) -> None:
         head = read_head(line.content)
@@ -264,22 +284,27 @@ _LONGEST_PEEK = 1 << 20
 def peek(path: str) -> int | None:
     """About when a session was updated, in nanoseconds since 1970, told by the ends of its log alone. None where it may be no session."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            start = os.pread(file.fileno(), _PEEK, 0)
-            first, end, _ = start.lstrip().partition(b"\n")
-            if not end and len(start) < _PEEK:
-                return None
-            if end:
-                found = _read_line(first)
-                if found is None or found.kind != EntryKind.HEADER:
-                    return None
-                read_header(found.data, path, 1)
-            return _last_time(file.fileno(), status.st_size) or status.st_mtime_ns
-    except (OSError, StorageError):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
         return None  # who reads it tells why
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        start = os.pread(descriptor, _PEEK, 0)
+        first, end, _ = start.lstrip().partition(b"\n")
+        if not end and len(start) < _PEEK:
+            return None
+        if end:
+            found = _read_line(first)
+            if found is None or found.kind != EntryKind.HEADER:
+                return None
+            read_header(found.data, path, 1)
+        return _last_time(descriptor, status.st_size) or status.st_mtime_ns
+    except (OSError, StorageError):
+        return None  # as above
+    finally:
+        os.close(descriptor)
 
 
 def _last_time(descriptor: int, size: int) -> int | None:
@@ -287,9 +312,10 @@ def _last_time(descriptor: int, size: int) -> int | None:
     while True:
         begin = max(0, size - length)
         lines = os.pread(descriptor, size - begin, begin).split(b"\n")
-        found = [times.parse_ns(timestamp_in(line)) or 0 for line in lines[1 if begin else 0 :]]
-        if any(moment > 0 for moment in found):
-            return max(found)
+        for line in reversed(lines[1 if begin else 0 :]):
+            moment = times.parse_ns(timestamp_in(line)) if line else None
+            if moment is not None and moment > 0:
+                return moment
         if not begin or length >= _LONGEST_PEEK:
             return None
         length *= 16
@@ -298,8 +324,8 @@ def _last_time(descriptor: int, size: int) -> int | None:
 class NewestTime:
     """The newest of many RFC 3339 times. Those of one offset are compared as text, so that few need to be computed with."""
 
-    def __init__(self, by_offset: dict[bytes, bytes] | None = None) -> None:
-        self.by_offset = by_offset or {}
+    def __init__(self, by_offset: dict[bytes, bytes]) -> None:
+        self.by_offset = by_offset
         """For each offset from UTC the newest time, without the offset: of such texts the greater is the later."""
 
     def see(self, text: bytes) -> None:
@@ -312,5 +338,8 @@ class NewestTime:
     @property
     def text(self) -> str:
         """Empty where there was none."""
+        if len(self.by_offset) == 1:
+            ((offset, moment),) = self.by_offset.items()
+            return (moment + offset).decode()
         found = ((moment + offset).decode() for offset, moment in self.by_offset.items())
         return max(found, key=lambda text: times.parse_ns(text) or 0, default="")

@@ -143,7 +143,7 @@ class SessionManager:
         sessions: _Infos = []
         for name in names:
             stopping.check()
-            path = os.path.join(self.dir, name)
+            path = self._path(name)
             summary = self._summaries.get(name)
             try:
                 size = os.stat(path).st_size - (summary.read_bytes if summary is not None else 0)
@@ -199,14 +199,17 @@ class SessionManager:
             for name in names:
                 state = known.get(name)
                 if state is not None and name not in self._summaries:
-                    self._summaries[name] = SessionSummary(os.path.join(self.dir, name), state)
+                    self._summaries[name] = SessionSummary(self._path(name), state)
+
+    def _path(self, name: str) -> str:
+        return f"{self.dir}{os.sep}{name}"
 
     def _refreshed(self, name: str) -> SessionSummary:
         """One summary is held while it is read, not all of them: a long list must not hold up a look at one session."""
-        with self._mutex:
-            summary = self._summaries.get(name)
-            if summary is None:
-                summary = self._summaries[name] = SessionSummary(os.path.join(self.dir, name))
+        summary = self._summaries.get(name)
+        if summary is None:
+            with self._mutex:
+                summary = self._summaries.setdefault(name, SessionSummary(self._path(name)))
         try:
             with summary.mutex:
                 summary.refresh()

@@ -22,7 +22,7 @@ from crewlog.storage.snapshot import read_compaction
 
 SNIPPET = 120
 """Characters of text that a snippet shows around the first word found."""
-MOST_RANKED = 1000
+MOST_RANKED = 500
 """Entries that match, the newest, among which the best are found."""
 BLOCK = 64 << 10
 _HALF_LIFE_DAYS = 30
@@ -127,22 +127,18 @@ def _entries(path: str, ranges: list[tuple[int, int]] | None, matcher: _Matcher,
         for data in _read_backwards(path, ranges):
             if not keep_going():
                 return
-            if not matcher.may_match(data):
-                continue
-            lines = data.split(b"\n")
-            for line in reversed(lines):
-                if line and (len(lines) < 3 or matcher.may_match(line)):
-                    try:
-                        yield read_entry(line)
-                    except NotAnEntry:
-                        continue  # doctor names it
+            for line in matcher.lines(data):
+                try:
+                    yield read_entry(line)
+                except NotAnEntry:
+                    continue  # doctor names it
     except OSError:
         return  # it went away since it was listed
 
 
 def _read_backwards(path: str, ranges: list[tuple[int, int]] | None) -> Iterator[bytes]:
     """Whole lines, in blocks; the last line of all may lack its line end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -172,15 +168,24 @@ class _Matcher:
         self._query = query
         self.patterns = [term_pattern(term) for term in query.terms]
         self._newest = times.parse_ns(times.now()) or 0
-        self._plain = [term.text.encode("utf-8") for term in query.terms if is_plain(term.text)]
+        self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)
         self._with_slash = any(b"/" in text for text in self._plain)
 
-    def may_match(self, data: bytes) -> bool:
-        """False where lines, as they are in the file, do not hold all terms in any spelling that JSON allows."""
-        if not self._plain:
-            return True
+    def lines(self, data: bytes) -> Iterator[bytes]:
+        """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
+        allows.
+        """
+        if not self._plain or self._is_spelled_oddly(data):
+            yield from (line for line in reversed(data.split(b"\n")) if line)
+            return
         lowered = data.lower()
-        return all(text in lowered for text in self._plain) or self._is_spelled_oddly(data)
+        at = lowered.rfind(self._plain[0])
+        while at >= 0:
+            start, end = lowered.rfind(b"\n", 0, at) + 1, lowered.find(b"\n", at)
+            line = lowered[start : end if end >= 0 else None]
+            if all(text in line for text in self._plain):
+                yield data[start : end if end >= 0 else None]
+            at = lowered.rfind(self._plain[0], 0, start)
 
     def _is_spelled_oddly(self, data: bytes) -> bool:
         escapes = data.count(b"\\u")
@@ -188,7 +193,7 @@ class _Matcher:
             return True
         if self._with_slash and b"\\/" in data:
             return True
-        return not data.isascii() and _FOLDS_TO_ASCII.search(data) is not None
+        return not data.isascii() and any(start[0] in data and start in data for start in FOLDED_TO_ASCII)  # one byte is found faster
 
     def match(self, info: SessionInfo, entry: Entry) -> Hit | None:
         """The hit's `snippet` is the whole text still."""
@@ -228,8 +233,8 @@ def is_plain(text: str) -> bool:
     )
 
 
-_FOLDS_TO_ASCII = re.compile(rb"\xc3\x9f|\xc5[\x89\xbf]|\xc4\xb0|\xc7\xb0|\xe1\xba[\x96-\x9a\x9e]|\xe2\x84\xaa|\xef\xac[\x80-\x86]")
-"""The characters in UTF-8 whose casefolding holds an ASCII letter: ß ŉ ſ İ ǰ ẖ ẗ ẘ ẙ ẚ ẞ K ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ."""
+FOLDED_TO_ASCII = (b"\xc3\x9f", b"\xc5\x89", b"\xc5\xbf", b"\xc4\xb0", b"\xc7\xb0", b"\xe1\xba", b"\xe2\x84\xaa", b"\xef\xac")
+"""What the characters whose casefolding holds an ASCII letter begin with in UTF-8: ß ŉ ſ İ ǰ ẖ ẗ ẘ ẙ ẚ ẞ K ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ."""
 
 
 def search_text(entry: Entry) -> SearchText | None:
