@@ -10,10 +10,10 @@ from crewlog.storage import stopping, times
 from crewlog.storage.entries import Head, NotAnEntry, read_entry
 from crewlog.storage.listing import SessionSummary, SummaryState
 from crewlog.storage.log import Line
-from crewlog.storage.records import Entry
-from crewlog.storage.search import model_of, search_text
+from crewlog.storage.records import Entry, EntryKind
+from crewlog.storage.search import TOLD_AS_JSON, is_spelled_oddly, model_of, search_text
 from crewlog.storage.stats import SessionUsage, UsageCounter, may_cost
-from crewlog.storage.terms import mark, runs_of, runs_text, words_of, words_text
+from crewlog.storage.terms import mark, runs_of, runs_text, words_of, words_of_json, words_text
 
 PART = 32 << 10
 """Bytes of a log that are indexed together: fewer make a larger index, more make more to be read for each hit."""
@@ -47,7 +47,7 @@ class PartMaker:
     def begin(self, start: int) -> None:
         """Begins a new part; what was seen and not handed over is forgotten."""
         self._start = self._stop = start
-        self._texts: list[str] = []
+        self._entries: list[Entry] = []
         self._marks: set[str] = set()
         self._models: set[str] = set()
         self._moments: set[str] = set()
@@ -62,28 +62,79 @@ class PartMaker:
 
     def see(self, entry: Entry, offset: int, line: bytes) -> None:
         """An entry, and the line that it is on."""
-        found = search_text(entry)
-        if found is not None:
-            self._texts.append(found.text.casefold())
+        if entry.kind in _SEARCHED:
+            self._entries.append(entry)
             self._moments.add(entry.timestamp)
-            marks = self._marks
-            marks.add(mark("kind", entry.kind.casefold()))
-            marks.add(mark("role", found.role.casefold()))
-            marks.update(mark("tool", tool.casefold()) for tool in found.tools)
+            self._mark(entry)
             if b'"model"' in line or b"\\u" in line:
                 model = model_of(entry).casefold()
-                marks.add(mark("model", model))
+                self._marks.add(mark("model", model))
                 self._models.add(model)
         self.pass_line(offset, line)
 
     def finish(self) -> None:
         """Hands over what was seen."""
-        if self._texts:
-            folded = "\n".join(self._texts)
-            words = words_text(words_of(folded)) + " " + " ".join(self._marks)
+        if self._entries:
+            words, runs = _words_and_runs(self._entries)
             first, last = _span(self._moments)
-            self._sink(Part(self._start, self._stop, first, last, words, runs_text(runs_of(folded)), self._models))
+            marks = " ".join(self._marks)
+            self._sink(Part(self._start, self._stop, first, last, f"{words_text(words)} {marks}", runs_text(runs), self._models))
         self.begin(self._stop)
+
+    def _mark(self, entry: Entry) -> None:
+        marks = self._marks
+        marks.add(mark("kind", entry.kind.casefold()))
+        if entry.kind != EntryKind.MESSAGE:
+            return
+        try:
+            message = _who_decoder.decode(entry.data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            found = search_text(entry)
+            if found is not None:
+                marks.add(mark("role", found.role.casefold()))
+                marks.update(mark("tool", tool.casefold()) for tool in found.tools)
+            return
+        if message.role:
+            marks.add(mark("role", message.role.casefold()))
+        for block in message.content or ():
+            if block is not None and block.tool_call is not None:
+                marks.add(mark("tool", (block.tool_call.name or "").casefold()))
+
+
+_SEARCHED = TOLD_AS_JSON | {EntryKind.MESSAGE, EntryKind.COMPACTION}
+
+
+class _Call(msgspec.Struct, gc=False):
+    name: str | None = ""
+
+
+class _Block(msgspec.Struct, gc=False):
+    tool_call: _Call | None = None
+
+
+class _Who(msgspec.Struct, gc=False):
+    """Who says a message and what it calls, without what is said."""
+
+    role: str | None = ""
+    content: list[_Block | None] | None = None
+
+
+_who_decoder = msgspec.json.Decoder(_Who)
+
+
+def _words_and_runs(entries: list[Entry]) -> tuple[set[bytes], set[str]]:
+    """All that stands in the entries' texts, and maybe more. Mostly the entries need not be decoded for it."""
+    raw = b"\n".join(entry.data for entry in entries)
+    if not is_spelled_oddly(raw):
+        try:
+            runs = set() if raw.isascii() else runs_of(raw.decode().casefold())
+        except UnicodeDecodeError:
+            pass
+        else:
+            return words_of_json(raw), runs
+    texts = [found.text for found in map(search_text, entries) if found is not None]
+    folded = "\n".join(texts).casefold()
+    return words_of(folded), runs_of(folded)
 
 
 class SessionDigest(SessionSummary):

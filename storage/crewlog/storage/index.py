@@ -7,6 +7,7 @@ answers are those of a search without index, whatever stands in it, however old 
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import sqlite3
@@ -23,7 +24,7 @@ from crewlog.storage.digest import EARLIEST, LATEST, PART, Part, SessionDigest, 
 from crewlog.storage.errors import Busy, StorageError, StorageFailed
 from crewlog.storage.files import SIDE_FOLDER, require_inside
 from crewlog.storage.home import Home
-from crewlog.storage.index_file import NoIndex, connect, create, current_path, missing_feature, told
+from crewlog.storage.index_file import FAILURES, NoIndex, connect, create, current_path, missing_feature, told
 from crewlog.storage.listing import SummaryState
 from crewlog.storage.locks import ResourceLock, may_wait
 from crewlog.storage.query import Query, parse_query
@@ -39,9 +40,9 @@ SMALL_HOME = 1 << 20
 _BATCH = 16 << 20
 _BATCH_SECONDS = 1.0
 _SEQUENCE_BITS = 24
+_SEQUENCE_MASK = (1 << _SEQUENCE_BITS) - 1
 _FEW = 8
 """Small parts at a log's end that are made one."""
-_MOST_SHORT_TERMS = 400
 _T = TypeVar("_T")
 _Key = tuple[bytes, bytes]
 
@@ -153,23 +154,28 @@ class SessionIndex:
     def places(self, query: str, folders: set[str]) -> Places:
         """Where in the logs in these folders a query may match, as they are now."""
         parsed = parse_query(query)
-        known: dict[str, tuple[LogState, list[tuple[int, int]]]] = {}
+        found: _Found | None = None
         with self._reading() as connection:
             if connection is not None:
-                known = _find(connection, parsed, folders)
+                found = _find(connection, parsed, folders)
 
         def places(path: str) -> list[tuple[int, int]] | None:
-            log, ranges = known.get(path, (None, []))
-            if log is None:
+            row = None if found is None else found.logs.get(path)
+            if found is None or row is None:
                 return None
+            id, key, state, data = row
             try:
+                log = _load(state, key, id, _summary_decoder).log
                 status = os.stat(path)
+                added = [] if log.fits(status) else [log.unread(path, status)]
+                if added == [None]:
+                    return None
+                return [*found.ranges(id, key, data), *(part for part in added if part is not None)]
+            except NoIndex as error:
+                self._note(error)
+                return None
             except OSError:
-                return []
-            if log.fits(status):
-                return ranges
-            unread = log.unread(path, status)
-            return None if unread is None else [*ranges, unread]
+                return []  # it went away
 
         return places
 
@@ -204,7 +210,7 @@ class SessionIndex:
                 connection.execute("BEGIN")
                 connection.set_progress_handler(_is_stopped, 20_000)
                 yield connection
-            except sqlite3.Error as error:
+            except FAILURES as error:
                 stopping.check()
                 self._note(told(error))
             except NoIndex as error:
@@ -219,7 +225,7 @@ class SessionIndex:
             connection.set_progress_handler(None, 0)
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
+        except FAILURES as error:
             self._note(told(error))
             self._disconnect()
 
@@ -247,7 +253,7 @@ class SessionIndex:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*FAILURES):
                 self._connection.close()
             self._connection = None
 
@@ -307,7 +313,7 @@ class SessionIndex:
                 if not writer.is_mostly_dead():
                     return done
                 self._damaged = path
-            except sqlite3.Error as error:
+            except FAILURES as error:
                 stopping.check()
                 problem = told(error)
                 if not problem.damaged or attempt == 2:
@@ -361,7 +367,7 @@ class _Writer:
             connection.execute("COMMIT")
             raise
         except BaseException:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*FAILURES):
                 connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
@@ -538,55 +544,62 @@ class _Writer:
                 self._connection.execute("UPDATE numbers SET value = value + ? WHERE name = ?", (more, name))
 
 
-def _find(connection: sqlite3.Connection, query: Query, folders: set[str]) -> dict[str, tuple[LogState, list[tuple[int, int]]]]:
-    """For each log that is known, its state when it was read and the ranges of bytes where the query may match."""
+class _Found:
+    """What the index says to a query: `rows`, the parts that hold what is looked for, in rising order (None for all), and for the path of
+    each log (number, key, saved state, saved parts).
+    """
+
+    def __init__(self, query: Query, rows: list[int] | None) -> None:
+        self.logs: dict[str, tuple[int, _Key, bytes, bytes]] = {}
+        self._query = query
+        self._rows = rows
+
+    def ranges(self, id: int, key: _Key, data: bytes) -> list[tuple[int, int]]:
+        """The ranges of bytes of a log where the query may match. Raises `NoIndex`."""
+        wanted: set[int] | None = None
+        if self._rows is not None:
+            low = bisect.bisect_left(self._rows, id << _SEQUENCE_BITS)
+            high = bisect.bisect_left(self._rows, (id + 1) << _SEQUENCE_BITS, low)
+            if low == high:
+                return []
+            wanted = {row & _SEQUENCE_MASK for row in self._rows[low:high]}
+        parts = _load(data, key, id, _parts_decoder).parts
+        return [(part.start, part.stop) for part in parts if (wanted is None or part.sequence in wanted) and _is_in_time(part, self._query)]
+
+
+def _find(connection: sqlite3.Connection, query: Query, folders: set[str]) -> _Found:
     looked_for = wanted(query, [str(name) for (name,) in connection.execute("SELECT name FROM models")])
-    rows = _rows(connection, looked_for)
-    sequences: dict[int, set[int]] | None = None
-    if rows is not None:
-        sequences = {}
-        mask = (1 << _SEQUENCE_BITS) - 1
-        for row in rows:
-            sequences.setdefault(row >> _SEQUENCE_BITS, set()).add(row & mask)
-    found: dict[str, tuple[LogState, list[tuple[int, int]]]] = {}
+    found = _Found(query, _rows(connection, looked_for))
     for folder in folders:
-        key = _folder_key(folder)
-        for id, name, state in connection.execute("SELECT id, name, state FROM files WHERE folder = ?", (key,)).fetchall():
-            log = _load(state, (key, name), id, _summary_decoder).log
-            ranges: list[tuple[int, int]] = []
-            if sequences is None or id in sequences:
-                row = connection.execute("SELECT data FROM parts WHERE file = ?", (id,)).fetchone()
-                if row is None:
-                    raise NoIndex("a log has no parts", damaged=True)
-                parts = _load(row[0], (key, name), id, _parts_decoder).parts
-                wanted_parts = None if sequences is None else sequences[id]
-                ranges = [
-                    (part.start, part.stop)
-                    for part in parts
-                    if (wanted_parts is None or part.sequence in wanted_parts) and _is_in_time(part, query)
-                ]
-            found[os.path.join(folder, os.fsdecode(name))] = (log, ranges)
+        folder_key = _folder_key(folder)
+        rows = connection.execute("SELECT id, name, state, data FROM files JOIN parts ON file = id WHERE folder = ?", (folder_key,))
+        for id, name, state, data in rows:
+            found.logs[f"{folder}{os.sep}{os.fsdecode(name)}"] = (id, (folder_key, name), state, data)
     return found
 
 
-def _rows(connection: sqlite3.Connection, looked_for: Wanted) -> set[int] | None:
-    """The parts that hold what is looked for; None where nothing can be told."""
-    queries = [("words", looked_for.words), ("runs", looked_for.runs)]
+def _rows(connection: sqlite3.Connection, looked_for: Wanted) -> list[int] | None:
+    """The parts that hold what is looked for, in rising order; None where nothing can be told."""
+    found = [
+        _row_numbers(connection, f"SELECT rowid AS row FROM {table} WHERE {table} MATCH ?", (text,))  # noqa: S608  # names of our own
+        for table, text in (("words", looked_for.words), ("runs", looked_for.runs))
+        if text
+    ]
     for run in looked_for.short_runs:
         above = run[:-1] + chr(ord(run[-1]) + 1) if ord(run[-1]) < 0x10FFFF else chr(0x10FFFF) * 4
-        terms = connection.execute(
-            "SELECT term FROM runs_terms WHERE term >= ? AND term < ? LIMIT ?", (run, above, _MOST_SHORT_TERMS)
-        ).fetchall()
-        if not terms:
-            return set()
-        if len(terms) < _MOST_SHORT_TERMS:
-            queries.append(("runs", " OR ".join('"' + str(term).replace('"', '""') + '"' for (term,) in terms)))
-    found: set[int] | None = None
-    for table, text in queries:
-        if text:
-            rows = {row for (row,) in connection.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (text,))}  # noqa: S608  # as above
-            found = rows if found is None else found & rows
-    return found
+        found.append(_row_numbers(connection, "SELECT DISTINCT doc AS row FROM runs_instances WHERE term >= ? AND term < ?", (run, above)))
+    if not found:
+        return None
+    return sorted(set(found[0]).intersection(*found[1:])) if len(found) > 1 else sorted(found[0])
+
+
+def _row_numbers(connection: sqlite3.Connection, select: str, parameters: tuple[str, ...]) -> list[int]:
+    """The results of a select as one text: fetching a hundred thousand rows one by one takes long."""
+    text = connection.execute(f"SELECT json_group_array(row) FROM ({select})", parameters).fetchone()[0]  # noqa: S608  # as above
+    try:
+        return msgspec.json.decode(text, type=list[int])
+    except msgspec.MsgspecError:
+        raise NoIndex("rows without a number", damaged=True) from None
 
 
 def _is_in_time(part: IndexedPart, query: Query) -> bool:
@@ -653,7 +666,7 @@ def _is_stopped() -> int:
 
 
 def _close(connection: sqlite3.Connection) -> None:
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(*FAILURES):
         connection.close()
 
 

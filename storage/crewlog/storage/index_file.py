@@ -31,7 +31,7 @@ CREATE TABLE models (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_'");
 CREATE VIRTUAL TABLE runs USING fts5(text, content='', detail=none, columnsize=0, tokenize="trigram case_sensitive 1");
-CREATE VIRTUAL TABLE runs_terms USING fts5vocab(runs, 'row');
+CREATE VIRTUAL TABLE runs_instances USING fts5vocab(runs, 'instance');
 INSERT INTO words(words, rank) VALUES ('hashsize', 16777216);
 INSERT INTO runs(runs, rank) VALUES ('hashsize', 4194304);
 INSERT INTO numbers VALUES ('next_id', 1), ('live', 0), ('dead', 0), ('checked_on', strftime('%s', 'now') / 86400);
@@ -57,6 +57,7 @@ def missing_feature() -> str:
         return f"SQLite does not work: {error}"
     try:
         with_features.execute("CREATE VIRTUAL TABLE t USING fts5(a, tokenize='trigram case_sensitive 1')")
+        with_features.execute("SELECT json_group_array(1)")
     except sqlite3.Error as error:
         return f"SQLite {sqlite3.sqlite_version} has no FTS5 with trigrams, which 3.34 and later can have: {error}"
     finally:
@@ -87,7 +88,7 @@ def connect(path: str, home: str, *, timeout: float = SMALL_TIMEOUT) -> sqlite3.
         if found != [APPLICATION_ID, VERSION]:
             raise NoIndex("it is no index of this version", damaged=True)
         connection.execute("SELECT count(*) FROM numbers").fetchone()
-    except sqlite3.Error as error:
+    except FAILURES as error:
         if connection is not None:
             connection.close()
         raise told(error) from None
@@ -114,7 +115,7 @@ def create(home: str) -> str:
         raise NoIndex(str(error)) from None
     except OSError as error:
         raise NoIndex(str(StorageFailed.from_os(error, os.path.join(home, SIDE_FOLDER)))) from None
-    except sqlite3.Error as error:
+    except FAILURES as error:
         unlink_quietly(path + ".tmp")
         raise told(error) from None
     for match in matches:
@@ -136,7 +137,11 @@ def _fill(path: str) -> None:
         connection.close()
 
 
-def told(error: sqlite3.Error) -> NoIndex:
+FAILURES = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
+"""What Python's SQLite raises where the database is damaged: it reads names and numbers out of it for its messages."""
+
+
+def told(error: BaseException) -> NoIndex:
     """What an error of SQLite says: that the system does not let us, or that the file is damaged."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError) and any(word in text for word in _OF_THE_SYSTEM):

@@ -175,7 +175,7 @@ class _Matcher:
         """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
         allows.
         """
-        if not self._plain or self._is_spelled_oddly(data):
+        if not self._plain or is_spelled_oddly(data) or (self._with_slash and b"\\/" in data):
             yield from (line for line in reversed(data.split(b"\n")) if line)
             return
         lowered = data.lower()
@@ -186,14 +186,6 @@ class _Matcher:
             if all(text in line for text in self._plain):
                 yield data[start : end if end >= 0 else None]
             at = lowered.rfind(self._plain[0], 0, start)
-
-    def _is_spelled_oddly(self, data: bytes) -> bool:
-        escapes = data.count(b"\\u")
-        if escapes and escapes != data.count(b"\\u003c") + data.count(b"\\u003e") + data.count(b"\\u0026"):
-            return True
-        if self._with_slash and b"\\/" in data:
-            return True
-        return not data.isascii() and any(start[0] in data and start in data for start in FOLDED_TO_ASCII)  # one byte is found faster
 
     def match(self, info: SessionInfo, entry: Entry) -> Hit | None:
         """The hit's `snippet` is the whole text still."""
@@ -224,6 +216,14 @@ class _Matcher:
         return Hit(info, entry.id, entry.kind, entry.timestamp, found.text, round(score, 6))
 
 
+def is_spelled_oddly(data: bytes) -> bool:
+    """Whether lines, as they are in the file, may hold letters, digits or `_` in another way than by themselves."""
+    escapes = data.count(b"\\u")
+    if escapes and escapes != data.count(b"\\u003c") + data.count(b"\\u003e") + data.count(b"\\u0026"):
+        return True
+    return not data.isascii() and any(start[0] in data and start in data for start in FOLDED_TO_ASCII)  # one byte is found faster
+
+
 def is_plain(text: str) -> bool:
     """Whether a text that holds this one holds it in the file too, but for the case of ASCII letters and for odd spellings: its characters
     have one spelling in JSON, and no other character is casefolded to them.
@@ -245,19 +245,41 @@ def search_text(entry: Entry) -> SearchText | None:
     if entry.kind == EntryKind.COMPACTION:
         compaction = read_compaction(data)
         return None if compaction is None else SearchText("", [], compaction.summary)
-    if entry.kind in _TOLD_AS_JSON:
-        return SearchText("", [], rawjson.decode_utf8(data))
+    if entry.kind in TOLD_AS_JSON:
+        return SearchText("", [], _told(data))
     return None
 
 
-_TOLD_AS_JSON = frozenset({EntryKind.SESSION_INFO, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE, EntryKind.LLM_CALL, EntryKind.MODEL_CHANGE})
+def _told(raw: bytes) -> str:
+    """JSON as text, with the characters that its escapes stand for."""
+    text = rawjson.decode_utf8(raw)
+    if "\\" not in text:
+        return text
+    if "\\u" in text:
+        return _ESCAPES.sub(_characters, text)
+    pieces = text.split("\\\\")  # what is behind an escaped backslash begins no escape with it
+    for escape, character in _SHORT_ESCAPES:
+        if escape in text:
+            pieces = [piece.replace(escape, character) for piece in pieces]
+    return "\\".join(pieces)
+
+
+_SHORT_ESCAPES = (("\\n", "\n"), ('\\"', '"'), ("\\t", "\t"), ("\\/", "/"), ("\\r", "\r"), ("\\b", "\b"), ("\\f", "\f"))
+_ESCAPES = re.compile(r'(?:\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))+')
+
+
+def _characters(match: re.Match[str]) -> str:
+    return rawjson.decode_string(f'"{match[0]}"'.encode()) or ""
+
+
+TOLD_AS_JSON = frozenset({EntryKind.SESSION_INFO, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE, EntryKind.LLM_CALL, EntryKind.MODEL_CHANGE})
 
 
 def _message_text(data: bytes) -> SearchText | None:
     try:
         message = rawjson.decode_lenient(data, _message_decoder, _Message)
     except msgspec.MsgspecError:
-        return None if message_shape(data) is None else SearchText("", [], rawjson.decode_utf8(data))
+        return None if message_shape(data) is None else SearchText("", [], _told(data))
     texts: list[str] = []
     tools: list[str] = []
     for block in message.content or []:
@@ -275,9 +297,8 @@ def _call_text(raw: bytes) -> tuple[str, str]:
     try:
         call = rawjson.decode_lenient(raw, _call_decoder, _Call)
     except msgspec.MsgspecError:
-        return "", rawjson.decode_utf8(raw)
-    arguments = rawjson.decode_utf8(bytes(call.args))
-    return call.name or "", f"{call.name or ''} {arguments}"
+        return "", _told(raw)
+    return call.name or "", f"{call.name or ''} {_told(bytes(call.args))}"
 
 
 class _Model(msgspec.Struct, gc=False):

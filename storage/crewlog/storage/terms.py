@@ -24,7 +24,9 @@ _MOST_TERMS = 60
 """Conditions that FTS5 is given at a time."""
 
 _WORD_BYTES = frozenset(b"0123456789_abcdefghijklmnopqrstuvwxyz")
-_SPACED = bytes(code if code in _WORD_BYTES else 32 for code in range(256))
+_SPACED = bytes(code | 32 if 65 <= code <= 90 else code if code in _WORD_BYTES else 32 for code in range(256))
+_LETTERED_ESCAPES = (b"\\\\", b"\\n", b"\\t", b"\\r", b"\\u003c", b"\\u003e", b"\\u0026", b"\\b", b"\\f")
+"""In this order: what is behind an escaped backslash begins no escape with it."""
 _WORD = re.compile("[0-9a-z_]+")
 _RUN = re.compile("[^\x00-\x7f]+")
 
@@ -32,6 +34,13 @@ _RUN = re.compile("[^\x00-\x7f]+")
 def words_of(folded: str) -> set[bytes]:
     """The words of a casefolded text."""
     return set(folded.encode("utf-8", "replace").translate(_SPACED).split())
+
+
+def words_of_json(raw: bytes) -> set[bytes]:
+    """The words in the strings of JSON (and in its keys), which spells none of their letters by escapes."""
+    for escape in _LETTERED_ESCAPES:
+        raw = raw.replace(escape, b" ")
+    return set(raw.translate(_SPACED).split())
 
 
 def runs_of(folded: str) -> set[str]:
