@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -13,7 +14,7 @@ from crewlog.storage.log import Line
 from crewlog.storage.records import Entry, EntryKind
 from crewlog.storage.search import TOLD_AS_JSON, is_spelled_oddly, model_of, search_text
 from crewlog.storage.stats import SessionUsage, UsageCounter, may_cost
-from crewlog.storage.terms import mark, runs_of, runs_text, words_of, words_of_json, words_text
+from crewlog.storage.terms import mark, runs_of, words_of, words_of_json
 
 PART = 32 << 10
 """Bytes of a log that are indexed together: fewer make a larger index, more make more to be read for each hit."""
@@ -78,7 +79,7 @@ class PartMaker:
             words, runs = _words_and_runs(self._entries)
             first, last = _span(self._moments)
             marks = " ".join(self._marks)
-            self._sink(Part(self._start, self._stop, first, last, f"{words_text(words)} {marks}", runs_text(runs), self._models))
+            self._sink(Part(self._start, self._stop, first, last, f"{words} {marks}", runs, self._models))
         self.begin(self._stop)
 
     def _mark(self, entry: Entry) -> None:
@@ -122,19 +123,15 @@ class _Who(msgspec.Struct, gc=False):
 _who_decoder = msgspec.json.Decoder(_Who)
 
 
-def _words_and_runs(entries: list[Entry]) -> tuple[set[bytes], set[str]]:
+def _words_and_runs(entries: list[Entry]) -> tuple[str, str]:
     """All that stands in the entries' texts, and maybe more. Mostly the entries need not be decoded for it."""
     raw = b"\n".join(entry.data for entry in entries)
     if not is_spelled_oddly(raw):
-        try:
-            runs = set() if raw.isascii() else runs_of(raw.decode().casefold())
-        except UnicodeDecodeError:
-            pass
-        else:
-            return words_of_json(raw), runs
+        with contextlib.suppress(UnicodeDecodeError):
+            return words_of_json(raw), runs_of(raw)
     texts = [found.text for found in map(search_text, entries) if found is not None]
     folded = "\n".join(texts).casefold()
-    return words_of(folded), runs_of(folded)
+    return words_of(folded), runs_of(folded.encode("utf-8", "replace"))
 
 
 class SessionDigest(SessionSummary):

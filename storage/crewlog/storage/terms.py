@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
 
 from crewlog.storage.query import Query
 
-LONGEST_WORD = 64
-"""Characters of a word by which it is known."""
 _SHORT = 3
 """Characters below which a run cannot be found by trigrams."""
 
@@ -24,39 +22,37 @@ _MOST_TERMS = 60
 """Conditions that FTS5 is given at a time."""
 
 _WORD_BYTES = frozenset(b"0123456789_abcdefghijklmnopqrstuvwxyz")
-_SPACED = bytes(code | 32 if 65 <= code <= 90 else code if code in _WORD_BYTES else 32 for code in range(256))
+_WORDS_ONLY = bytes(code | 32 if 65 <= code <= 90 else code if code in _WORD_BYTES else 32 for code in range(256))
+_RUNS_ONLY = bytes(code if code >= 0x80 else 32 for code in range(256))
+_ESCAPE = re.compile(rb"\\.")
 _LETTERED_ESCAPES = (b"\\\\", b"\\n", b"\\t", b"\\r", b"\\u003c", b"\\u003e", b"\\u0026", b"\\b", b"\\f")
 """In this order: what is behind an escaped backslash begins no escape with it."""
 _WORD = re.compile("[0-9a-z_]+")
 _RUN = re.compile("[^\x00-\x7f]+")
 
 
-def words_of(folded: str) -> set[bytes]:
+def words_of(folded: str) -> str:
     """The words of a casefolded text."""
-    return set(folded.encode("utf-8", "replace").translate(_SPACED).split())
+    return folded.encode("utf-8", "replace").translate(_WORDS_ONLY).decode("ascii")
 
 
-def words_of_json(raw: bytes) -> set[bytes]:
+def words_of_json(raw: bytes) -> str:
     """The words in the strings of JSON (and in its keys), which spells none of their letters by escapes."""
+    there = set(_ESCAPE.findall(raw))
     for escape in _LETTERED_ESCAPES:
-        raw = raw.replace(escape, b" ")
-    return set(raw.translate(_SPACED).split())
+        if escape[:2] in there:
+            raw = raw.replace(escape, b" ")
+    return raw.translate(_WORDS_ONLY).decode("ascii")
 
 
-def runs_of(folded: str) -> set[str]:
-    """The runs of letters and signs beyond ASCII."""
-    return set() if folded.isascii() else set(_RUN.findall(folded))
-
-
-def words_text(words: Collection[bytes]) -> str:
-    if words and len(max(words, key=len)) > LONGEST_WORD:
-        words = [word[:LONGEST_WORD] for word in words]
-    return b" ".join(words).decode("ascii")
-
-
-def runs_text(runs: Iterable[str]) -> str:
-    """Each run is followed by two spaces, so that trigrams begin at each of its letters."""
-    return "".join(f"{run}  " for run in runs)
+def runs_of(text: bytes) -> str:
+    """The runs of letters and signs beyond ASCII, casefolded. Each is followed by two spaces, so that trigrams begin at each of its
+    letters. Raises `UnicodeDecodeError`.
+    """
+    if text.isascii():
+        return ""
+    runs = set(text.translate(_RUNS_ONLY).split())
+    return b"".join(run + b"  " for run in runs).decode().casefold()
 
 
 @lru_cache(maxsize=1024)
@@ -82,8 +78,8 @@ def wanted(query: Query, models: Iterable[str]) -> Wanted:
     short: dict[str, None] = {}
     for term in query.terms:
         for match in _WORD.finditer(term.text):
-            prefix = term.prefix and match.end() == len(term.text) and len(match[0]) < LONGEST_WORD
-            words[f'"{match[0][:LONGEST_WORD]}"' + ("*" if prefix else "")] = None
+            prefix = term.prefix and match.end() == len(term.text)
+            words[f'"{match[0]}"' + ("*" if prefix else "")] = None
         for match in _RUN.finditer(term.text):
             if len(match[0]) < _SHORT:
                 short[match[0]] = None
