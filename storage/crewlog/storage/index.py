@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 _Key = tuple[bytes, bytes]
 
 
-class IndexedPart(msgspec.Struct, array_like=True):
+class IndexedPart(msgspec.Struct, array_like=True, gc=False):
     """A part of a log as the index knows it, under the number `sequence`; the rest as of `Part`."""
 
     sequence: int
@@ -57,7 +57,7 @@ class IndexedPart(msgspec.Struct, array_like=True):
     last: int
 
 
-class IndexedParts(msgspec.Struct, array_like=True):
+class IndexedParts(msgspec.Struct, array_like=True, gc=False):
     """The parts of a log in their order. Numbers are never given again."""
 
     next_sequence: int = 0
@@ -128,12 +128,14 @@ class SessionIndex:
         with self._reading() as connection:
             if connection is not None:
                 for folder in folders:
+                    folder_key = _folder_key(folder)
                     rows = connection.execute(
-                        "SELECT id, name, state, data FROM files JOIN usage ON file = id WHERE folder = ?", (_folder_key(folder),)
+                        "SELECT id, name, state, data FROM files JOIN usage ON file = id WHERE folder = ?", (folder_key,)
                     )
                     for id, name, state, data in rows:
-                        key = (_folder_key(folder), name)
-                        known[os.path.join(folder, os.fsdecode(name))] = _load(state, key, id, _summary_decoder).log, data, key, id
+                        key = (folder_key, name)
+                        log = _load(state, key, id, _summary_decoder).log
+                        known[f"{folder}{os.sep}{os.fsdecode(name)}"] = log, data, key, id
 
         def usage(info: SessionInfo) -> SessionUsage | None:
             found = known.get(info.path)

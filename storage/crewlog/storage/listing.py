@@ -55,7 +55,7 @@ _line_decoder = msgspec.json.Decoder(_ListLine)
 _message_decoder = msgspec.json.Decoder(_Message)
 
 
-class SummaryState(msgspec.Struct, array_like=True, frozen=True):
+class SummaryState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A summary as it is remembered outside of the process that made it; `newest` as in `NewestTime`."""
 
     log: LogState
@@ -308,17 +308,22 @@ def peek(path: str) -> int | None:
 
 
 def _last_time(descriptor: int, size: int) -> int | None:
+    """The time on the last line that has one."""
     length = _PEEK
     while True:
         begin = max(0, size - length)
-        lines = os.pread(descriptor, size - begin, begin).split(b"\n")
-        for line in reversed(lines[1 if begin else 0 :]):
-            moment = times.parse_ns(timestamp_in(line)) if line else None
+        data = os.pread(descriptor, size - begin, begin)
+        end = len(data)
+        while (at := data.rfind(b"\n", 0, end)) >= 0 or not begin:
+            moment = times.parse_ns(timestamp_in(data[at + 1 : end])) if end - at > 1 else None
             if moment is not None and moment > 0:
                 return moment
-        if not begin or length >= _LONGEST_PEEK:
+            if at < 0:
+                return None
+            end = at
+        if length >= _LONGEST_PEEK:
             return None
-        length *= 16
+        length *= 4
 
 
 class NewestTime:

@@ -16,7 +16,7 @@ _SETTLED_NS = 100_000_000
 """Nanoseconds without a write after which a file's time tells all later writes from what was read: clocks of file systems tick slowly."""
 
 
-class LogState(msgspec.Struct, array_like=True, frozen=True):
+class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a log was read, and of which file. `identity`: (device, inode); `seen`: (bytes, nanoseconds of its modification).
 
     `print_length`, `print_digest`: of the last bytes that were read. `tail_at`: where the last record begins if it lacks its line end,

@@ -15,7 +15,7 @@ from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.records import Entry, EntryKind, LLMCallEntry, SessionInfo
 
 
-class Usage(msgspec.Struct, array_like=True):
+class Usage(msgspec.Struct, array_like=True, gc=False):
     """Sums over calls. `latencies` are milliseconds, in no order; `costs`, in the currency of the messages, add up to the cost: exactly,
     so that it does not matter in which order they came.
     """
@@ -104,7 +104,7 @@ _REASONS = (
 )
 
 
-class Portion(msgspec.Struct, array_like=True):
+class Portion(msgspec.Struct, array_like=True, gc=False):
     """What was spent in one session on one model and day; `first` and `last`: when, in nanoseconds since 1970, 0 where it is unknown."""
 
     model: str
@@ -114,7 +114,7 @@ class Portion(msgspec.Struct, array_like=True):
     usage: Usage
 
 
-class SessionUsage(msgspec.Struct, array_like=True):
+class SessionUsage(msgspec.Struct, array_like=True, gc=False):
     """What one session took. `break_moments`: when each of `breaks` was, as in `Portion`."""
 
     portions: list[Portion] = []
@@ -226,6 +226,8 @@ def gather_stats(
         if usage is None:
             usage = _read_usage(info.path, since, keep_going)
         _add(stats, info, usage)
+    for part in stats.by_model.values():
+        stats.total.add(part)
     return stats
 
 
@@ -265,7 +267,6 @@ class _Enough(Exception):
 
 def _add(stats: Stats, info: SessionInfo, usage: SessionUsage) -> None:
     for portion in usage.portions:
-        stats.total.add(portion.usage)
         stats.by_model.setdefault(portion.model, Usage()).add(portion.usage)
         stats.by_day.setdefault(portion.day, Usage()).add(portion.usage)
         stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
