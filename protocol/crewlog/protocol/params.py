@@ -62,7 +62,13 @@ class SessionCreate(Params):
     name: str = ""
 
 
-class SessionListParams(Params):
+class MayTakeLong(Params, kw_only=True):
+    """With a `workDoneToken` the client is told by `$/progress` how far the request is, once it takes longer than a moment."""
+
+    work_done_token: Annotated[int, Meta(ge=-MAX_SAFE, le=MAX_SAFE)] | str | None = None
+
+
+class SessionListParams(MayTakeLong):
     """`query`: words that name or first message must hold; `cursor`: from the page before."""
 
     cwd: str | None = None
@@ -154,7 +160,7 @@ class SessionFork(Params):
     cwd: str | None = None
 
 
-class SessionSearch(Params):
+class SessionSearch(MayTakeLong):
     """`query`: words that must all be there; `limit`: hits at the most."""
 
     query: str
@@ -170,7 +176,7 @@ class SessionExport(Params):
     format: Literal["markdown", "html", "json"]
 
 
-class SessionStats(Params):
+class SessionStats(MayTakeLong):
     """`since`: RFC 3339."""
 
     session_id: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 import msgspec
@@ -37,18 +37,24 @@ class ClaimEvent(msgspec.Struct):
     renew_ms: int = 0
 
 
+def _nothing(done: int, total: int) -> None:
+    """Nobody asked for progress."""
+
+
 class Call:
     """Handed to a handler, which may run in any thread: it only notes; what follows from it is done afterwards, on the loop.
 
     `held`: the leased claims of this client; `revisions`: the number of the last notification of each task list.
     """
 
-    __slots__ = ("_held", "_revisions", "cancelled", "claims", "lists", "plans", "rosters", "sessions")
+    __slots__ = ("_held", "_revisions", "cancelled", "claims", "lists", "plans", "progress", "rosters", "sessions")
 
     def __init__(self, held: Mapping[TaskKey, Claim], revisions: Mapping[str, int]) -> None:
         self._held = held
         self._revisions = revisions
         self.cancelled = False
+        self.progress: Callable[[int, int], None] = _nothing
+        """To be told how much of how much is done, by what may take long."""
         self.sessions: list[str] = []
         self.lists: list[str] = []
         self.rosters: list[str] = []

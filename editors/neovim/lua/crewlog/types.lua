@@ -35,6 +35,17 @@
 ---@field state string
 ---@field reason? string
 
+--- What spares reading all sessions anew. `state`: "none" (there was no need for one yet), "reading" (it is brought up to date:
+--- `readBytes` of `totalBytes` are read), "ready", or "off" (there can be none, for `reason`; logs are read instead). `sessions`: how many
+--- it knows; `size`: of it, in bytes.
+---@class crewlog.IndexState
+---@field state string
+---@field reason? string
+---@field sessions? integer
+---@field size? integer
+---@field readBytes? integer
+---@field totalBytes? integer
+
 --- `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, with their ids.
 ---@class crewlog.Status
 ---@field version string
@@ -47,6 +58,7 @@
 ---@field subscriptions any[]
 ---@field counters table<string, integer>
 ---@field durability string
+---@field index crewlog.IndexState
 
 --- Who holds a task. `generation` rises with every taking; `expiresAt` only with a lease; `lapsed` once it was not renewed in time.
 ---@class crewlog.ClaimRecord
@@ -142,6 +154,7 @@
 ---@field query? string
 ---@field limit? integer|nil
 ---@field cursor? string|nil
+---@field workDoneToken? integer|string|nil
 
 --- A file that cannot be shown, and why.
 ---@class crewlog.Skipped
@@ -342,6 +355,7 @@
 ---@field cwd? string|nil
 ---@field allProjects? boolean
 ---@field limit? integer|nil
+---@field workDoneToken? integer|string|nil
 
 --- `snippet`: text around the hit, found words between « and »; `score`: higher is better.
 ---@class crewlog.SearchHit
@@ -371,6 +385,7 @@
 ---@field cwd? string|nil
 ---@field allProjects? boolean
 ---@field since? string|nil
+---@field workDoneToken? integer|string|nil
 
 --- Milliseconds.
 ---@class crewlog.Latency
