@@ -14,7 +14,7 @@ import pynvim
 from editors.neovim.screen import Screen
 
 PLUGIN = Path(__file__).parents[3] / "editors" / "neovim"
-PATIENCE = 60.0
+PATIENCE = float(os.environ.get("CREWLOG_TEST_PATIENCE", "60"))
 """Seconds after which something that should happen is said not to; the machine may be busy."""
 _T = TypeVar("_T")
 

@@ -21,6 +21,8 @@ M.reason = nil
 M.server = nil
 ---@type string? its version
 M.version = nil
+---@type string? the folder for which it was started
+M.cwd = nil
 ---@type integer how many times a server was started
 M.starts = 0
 
@@ -231,7 +233,7 @@ start = function()
       end
     end
   end
-  local cwd = vim.fn.getcwd(-1, -1)
+  M.cwd = vim.fn.getcwd(-1, -1)
   local options = {
     name = "crewlog",
     cmd = function(dispatchers)
@@ -243,7 +245,7 @@ start = function()
       })
     end,
     handlers = lsp_handlers,
-    init_options = { home = config.options.home and vim.fs.normalize(config.options.home), cwd = cwd, subscribe = vim.empty_dict() },
+    init_options = { home = config.options.home and vim.fs.normalize(config.options.home), cwd = M.cwd, subscribe = vim.empty_dict() },
     on_init = only_now(initialized),
   }
   -- No buffer is attached: the server knows nothing of documents.
@@ -297,6 +299,13 @@ end
 function M.restart()
   M.stop()
   start()
+end
+
+--- The working folder changed: the server is of another project now.
+function M.folder_changed()
+  if M.state ~= "stopped" and vim.fn.getcwd(-1, -1) ~= M.cwd then
+    M.restart()
+  end
 end
 
 --- Asks the server, which is started if need be; `done` is called exactly once, later.

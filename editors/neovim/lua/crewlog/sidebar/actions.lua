@@ -221,8 +221,7 @@ local ADD = {
       input("New task: ", nil, function(subject)
         tasks.create(list_id, { subject = subject }, function(err, task)
           if not err then
-            view.draw()
-            view.go_to("task\1" .. list_id .. "\1" .. task.id)
+            view.go_to_soon("task\1" .. list_id .. "\1" .. task.id)
           end
         end)
       end)
@@ -234,9 +233,7 @@ local ADD = {
         if err then
           return tasks.tell(err)
         end
-        store.sessions[result.session.id] = result.session
-        view.draw()
-        view.go_to("session\1" .. result.session.id)
+        view.go_to_soon("session\1" .. result.session.id)
       end)
     end)
   end,

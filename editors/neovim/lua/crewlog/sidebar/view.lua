@@ -19,6 +19,7 @@ local expanded = {} ---@type table<string, boolean> as the user left them, by ke
 local last_key ---@type string? where the cursor was when the sidebar was closed
 local timer ---@type uv.uv_timer_t?
 local scheduled = false
+local awaited ---@type { key: string, seen: string? }? row to go to once it is there, unless the user moves on meanwhile
 local last_cost = 0 -- milliseconds of the last drawing
 
 ---@param key string
@@ -141,7 +142,14 @@ function M.draw()
       end)
     end
   end
+  M.go_to_awaited()
   last_cost = (vim.uv.hrtime() - began) / 1e6
+end
+
+--- Writes everything, for `:edit` in the sidebar.
+function M.redraw()
+  M.rows = {}
+  M.draw()
 end
 
 --- Draws soon, once for all changes until then; a board that is costly to draw is drawn less often.
@@ -228,6 +236,9 @@ function M.open(on_create)
   for name, value in pairs(WINDOW) do
     api.nvim_set_option_value(name, value, { scope = "local", win = win })
   end
+  if vim.go.statusline == "" then
+    api.nvim_set_option_value("statusline", " Crewlog", { scope = "local", win = win })
+  end
   M.draw()
   if key then
     M.go_to(key)
@@ -248,6 +259,24 @@ function M.go_to(key)
     end
   end
   return false
+end
+
+--- Goes to the row that is awaited, if it is there by now.
+function M.go_to_awaited()
+  local row = awaited and M.current()
+  if not awaited or not row then
+    return
+  elseif awaited.seen ~= row.key or M.go_to(awaited.key) then
+    awaited = nil
+  end
+end
+
+--- Puts the cursor on a row now, or as soon as the server told of it.
+---@param key string
+function M.go_to_soon(key)
+  local row = M.current()
+  awaited = { key = key, seen = row and row.key }
+  M.schedule()
 end
 
 function M.close()
