@@ -78,7 +78,9 @@ export class Client implements Crew, Disposable {
     for (let again = READS.has(method); ; again = false) {
       const client = await this.ready();
       try {
-        return await client.sendRequest<Methods[M]["result"]>(method, params, token);
+        return await (token === undefined
+          ? client.sendRequest<Methods[M]["result"]>(method, params)
+          : client.sendRequest<Methods[M]["result"]>(method, params, token));
       } catch (error) {
         const answered = error instanceof ResponseError ? fromReply(error.code, error.message, error.data) : null;
         if (answered !== null) throw answered;
