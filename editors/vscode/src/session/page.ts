@@ -1,0 +1,2 @@
+// The session page's script, in the webview.
+export {};
