@@ -76,10 +76,11 @@ Done = Callable[[Request, "bytes | None", "Exception | None"], None]
 class Service:
     """Made when the client is known. Used on the loop's thread only.
 
-    `warn` shows the client a sentence; `progress` is called after work has come back from threads.
+    `warn` shows the client a sentence; `progress` is called after work has come back from threads. `since`: nanoseconds since 1970 when
+    it was told that it is served.
     """
 
-    def __init__(self, wishes: Wishes, outbox: Outbox, warn: Callable[[str], None], progress: Callable[[], None]) -> None:
+    def __init__(self, wishes: Wishes, outbox: Outbox, warn: Callable[[str], None], progress: Callable[[], None], since: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._started_at = time.monotonic()
         self._outbox = outbox
@@ -95,7 +96,9 @@ class Service:
             self._subscriptions.add(subscription_of(wishes.subscribe))
         self._renewal = Renewal(self._renew)
         self._waiting = Waiting(self._next_lapse)
-        self._changes = Changes(self.workspace, self._lanes, self._subscriptions, outbox, self._waiting.lists, self._waiting.wake, warn)
+        self._changes = Changes(
+            self.workspace, self._lanes, self._subscriptions, outbox, self._waiting.lists, self._waiting.wake, warn, since
+        )
         self._indexer = Indexer(lambda: self.workspace.index)
         self._loop.call_later(FIRST_LOOK, self._indexer.kick)
         self._begun = False
