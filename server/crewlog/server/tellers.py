@@ -125,7 +125,9 @@ class RosterTeller:
     def open(self, list_id: str, since: int) -> bytes | None:
         """The team of a list that is watched; None where it is news to the client, having changed `since`. In any thread."""
         document = self.look(list_id)
-        return None if _changed_since(self._workspace.home.team(list_id), since) else document
+        home = self._workspace.home
+        went_away = not os.path.isdir(home.task_list(list_id))  # since it was found: nobody knows what team it had
+        return None if went_away or _changed_since(home.team(list_id), since) else document
 
     def expect(self, list_id: str) -> None:
         """It is about to be opened; until then the client may know of it what we do not."""
