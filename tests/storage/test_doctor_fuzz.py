@@ -139,8 +139,8 @@ def _check(place: Path) -> None:
     assert [path for path, content in before.items() if content not in after] == []
     second = examine(home)
     assert [finding for finding in second.findings if finding.mendable] == []
-    named = {finding.path for finding in second.findings if finding.severity != "note"}
-    assert [problem for path, problem in _unusable(home) if path not in named] == []
+    named = {os.path.realpath(finding.path) for finding in second.findings if finding.severity != "note"}
+    assert [problem for path, problem in _unusable(home) if os.path.realpath(path) not in named] == []
     assert _contents(place).keys() >= before.keys() - {finding.path for finding in report.findings if finding.mended}
 
 

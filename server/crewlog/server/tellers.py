@@ -125,9 +125,16 @@ class RosterTeller:
     def open(self, list_id: str, since: int) -> bytes | None:
         """The team of a list that is watched; None where it is news to the client, having changed `since`. In any thread."""
         document = self.look(list_id)
-        home = self._workspace.home
-        went_away = not os.path.isdir(home.task_list(list_id))  # since it was found: nobody knows what team it had
-        return None if went_away or _changed_since(home.team(list_id), since) else document
+        if _changed_since(self._workspace.home.team(list_id), since):
+            return None
+        return None if document == _NO_TEAM and self._may_have_gone(list_id, since) else document
+
+    def _may_have_gone(self, list_id: str, since: int) -> bool:
+        """Whether there may have been a team: the list is gone, or something went from its folder or came to it."""
+        try:
+            return os.stat(self._workspace.home.task_list(list_id)).st_mtime_ns >= since - TICK_NS
+        except OSError:
+            return True
 
     def expect(self, list_id: str) -> None:
         """It is about to be opened; until then the client may know of it what we do not."""
