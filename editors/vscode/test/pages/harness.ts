@@ -21,7 +21,7 @@ import type { Methods, Notifications } from "../../src/protocol";
 
 export const CHROMIUM = process.env["CREWLOG_CHROMIUM"] ?? "/usr/bin/chromium";
 /** Where pictures of the pages are kept; git does not see it. */
-export const SCREENSHOTS = process.env["CREWLOG_SCREENSHOTS"] ?? "test-results";
+export const SCREENSHOTS = process.env["CREWLOG_SCREENSHOTS"] ?? join("..", "..", "artifacts", "vscode-pages");
 const SERVER = process.env["CREWLOG_SERVER"] ?? "crewlog";
 const ORIGIN = "http://page.test";
 
@@ -146,8 +146,10 @@ export async function openFrame(
           kept = next;
         },
       });
-      for (const [name, value] of Object.entries(variables)) document.documentElement.style.setProperty(name, value);
-      document.addEventListener("DOMContentLoaded", () => document.body.classList.add(kind));
+      document.addEventListener("DOMContentLoaded", () => {
+        for (const [name, value] of Object.entries(variables)) document.documentElement.style.setProperty(name, value);
+        document.body.classList.add(kind);
+      });
     },
     { state: options.state, variables: THEMES[options.theme ?? "dark"], kind: CLASSES[options.theme ?? "dark"] },
   );

@@ -87,15 +87,18 @@ export class WindowedList<R extends ListRow> {
     this.place(anchor);
   }
 
-  /** Draws one row again, for example since its folds changed. */
+  /** Draws one row again, for example since its folds changed. Its top stays where it is, at the end too: it is what is looked at. */
   redraw(key: string): void {
     const node = this.shown.get(key);
     if (!node) return;
-    const anchor = this.anchor();
+    const top = this.offset(this.index(key));
+    const anchor = top >= this.view.scrollTop ? { key, delta: top - this.view.scrollTop } : this.anchor();
+    if (anchor) this.following = false;
     const focused = node === document.activeElement;
     this.drop(key, node);
     this.place(anchor);
     if (focused) this.shown.get(key)?.focus({ preventScroll: true });
+    this.scrolled();
   }
 
   redrawAll(): void {
