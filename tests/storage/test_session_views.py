@@ -160,6 +160,7 @@ def test_exports_hold_text_and_never_markup(store: SessionStore) -> None:
     assert page.count("<details") == page.count("</details>") >= 4
     told = export(store, "markdown")
     assert told.count("````") >= 2  # a fence longer than any in the text
+    assert "<script" not in told.partition("**")[0]
     document = json.loads(export(store, "json"))
     assert [entry["kind"] for entry in document["entries"]][:2] == ["header", "message"]
     with pytest.raises(InvalidArgument, match="format"):
@@ -311,3 +312,21 @@ def test_new_ids_are_never_those_of_the_log(store: SessionStore, monkeypatch: py
     monkeypatch.setattr(os, "urandom", urandom)
     assert store.append_message(said("b")).id != taken
     assert len(offered) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("```python\nleft open", "```python\nleft open\n```"),
+        ("~~~~\n~~~\n```", "~~~~\n~~~\n```\n~~~~"),
+        ("```\n<b>\n```\n<b>", "```\n<b>\n```\n&lt;b>"),
+        ("`<b>` <b> ``a`<i>`` </i>", "`<b>` &lt;b> ``a`<i>`` &lt;/i>"),
+        ("<!-- the rest is gone", "&lt;!-- the rest is gone"),
+        ("<https://example.org> 1 < 2 <3", "<https://example.org> 1 < 2 <3"),
+        ("```inline``` and <b>", "```inline``` and &lt;b>"),
+    ],
+)
+def test_what_a_message_leaves_open_in_markdown_ends_with_it(store: SessionStore, text: str, shown: str) -> None:
+    store.append_message(said(text))
+    store.append_message(said("after"))
+    assert export(store, "markdown").partition("## user\n\n")[2] == f"{shown}\n\n## user\n\nafter\n"
