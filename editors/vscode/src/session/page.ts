@@ -202,7 +202,7 @@ class Page {
     title.title = plainText(name).slice(0, 500);
     const facts = [this.session.id, this.session.cwd].filter(Boolean).map((fact) => oneLine(fact, 120));
     need("facts").replaceChildren(...facts.map((fact) => element("bdi", {}, fact)));
-    const options = branches.map((branch, at) => {
+    const options = (branches.length < 2 ? [] : branches).map((branch, at) => {
       const when = [localDay(branch.timestamp), localTime(branch.timestamp)].filter(Boolean).join(" ");
       const which = branch.current ? "Present branch" : `Branch ${at + 1}`;
       const text = oneLine(branch.lastText, 60);

@@ -194,6 +194,13 @@ test("20,000 entries: the end at once, the rest by pages, and never more in the 
     return looked.isVisible();
   });
   const view = page.locator("#view");
+  // The last turn of the wheel may still be under way.
+  let still = { top: Number.NaN, times: 0 };
+  await until("the wheel to stand still", async () => {
+    const now = await view.evaluate((node) => node.scrollTop);
+    still = { top: now, times: now === still.top ? still.times + 1 : 0 };
+    return still.times >= 8;
+  });
   await page.evaluate(() => {
     const at = document.querySelectorAll("#feed > article");
     (window as unknown as { watched: unknown }).watched = [...at]
@@ -207,7 +214,7 @@ test("20,000 entries: the end at once, the rest by pages, and never more in the 
         Number.NaN,
     );
   const before = await top();
-  await page.locator("#earlier").evaluate((button) => button.click());
+  await page.locator("#earlier").evaluate((button) => (button as HTMLElement).click());
   await until("older entries", async () => !(await page.locator("#status").innerText()).startsWith("300 "));
   assert.ok(Math.abs((await top()) - before) <= 1, `moved from ${before} to ${await top()}`);
 
@@ -318,8 +325,8 @@ test("after a rewind the page follows the new branch, and the one that was left 
   // What the extension's command does then, here another process.
   await agent.request("session/rewind", { sessionId: id, entryId: (asked as { entryId: string }).entryId });
   await agent.request("session/append", { sessionId: id, entries: [said("assistant", text("right turn"))] });
-  await page.getByText("right turn").waitFor();
-  assert.equal(await page.getByText("wrong turn").count(), 0);
+  await page.locator("#feed").getByText("right turn").waitFor();
+  assert.equal(await page.locator("#feed").getByText("wrong turn").count(), 0);
   await page.getByText("Went on from the entry above").waitFor();
   await page.getByText("was taken back to an earlier entry").waitFor();
   const select = page.locator("#branches");
@@ -332,7 +339,7 @@ test("after a rewind the page follows the new branch, and the one that was left 
   );
   await frame.screenshot("session-branches");
   await select.selectOption({ index: 1 });
-  await page.getByText("wrong turn").waitFor();
+  await page.locator("#feed").getByText("wrong turn").waitFor();
   assert.match(await page.locator("#status").innerText(), /another branch/);
   // What is added to the present one does not disturb.
   await agent.request("session/append", { sessionId: id, entries: [said("assistant", text("further on"))] });
