@@ -9,7 +9,7 @@ import { chromium } from "playwright-core";
 const HERE = new URL(".", import.meta.url).pathname;
 const { VSCODE_SERVER, CHROMIUM, VSIX, ARTIFACTS, CREWLOG } = process.env;
 /** The machine may be busy with other things: conditions are waited for, this long at most. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
 const BROWSER = [
   "--no-sandbox",
@@ -161,7 +161,13 @@ export class Window {
   async menu(title, text, item) {
     const row = await this.see(title, text);
     await row.click({ button: "right", position: { x: 60, y: 10 } });
-    await this.page.locator(".context-view .action-label, .monaco-menu .action-label").filter({ hasText: item }).first().click();
+    const label = this.page.locator(".monaco-menu .action-label").filter({ hasText: item }).first();
+    await label.waitFor();
+    await until(`the menu's "${item}" is taken`, async () => {
+      // a menu does not listen in its first moments
+      if (await label.isVisible()) await label.click({ timeout: 1000 });
+      return !(await label.isVisible());
+    });
   }
 
   /** Runs a command by the palette. */
