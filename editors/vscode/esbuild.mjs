@@ -55,6 +55,7 @@ if (process.argv.includes("--tests")) {
     format: "esm",
     target: "node20",
     banner,
+    external: ["playwright-core"],
   });
 } else if (process.argv.includes("--watch")) {
   for (const options of bundles) await (await esbuild.context({ ...options, logLevel: "info" })).watch();

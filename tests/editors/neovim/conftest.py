@@ -1,0 +1,59 @@
+"""A real Neovim with the plugin, a home, and a client that changes what is in it from another process."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if importlib.util.find_spec("pynvim") is None:
+    collect_ignore_glob = ["test_*.py"]  # `run` installs it, into an environment of its own
+elif not TYPE_CHECKING:
+    from editors.neovim.editor import Editor
+
+if TYPE_CHECKING:
+    from editors.neovim.editor import Editor
+
+from crewlog.client import Client
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def agent(home: Path, project: Path) -> Iterator[Client]:
+    """Somebody else: a client with a server of its own."""
+    with Client(home=str(home), cwd=str(project)) as client:
+        yield client
+
+
+@pytest.fixture
+def start(tmp_path: Path, home: Path, project: Path) -> Iterator[Callable[..., Editor]]:
+    """Starts a Neovim; more than one at a time can be had."""
+    editors: list[Editor] = []
+
+    def begin(**options: Any) -> Editor:
+        editor = Editor(tmp_path / f"nvim{len(editors)}", home, project, **options)
+        editors.append(editor)
+        return editor
+
+    yield begin
+    for editor in editors:
+        editor.close()
+
+
+@pytest.fixture
+def vim(start: Callable[..., Editor]) -> Editor:
+    return start()
