@@ -1,68 +1,11 @@
-// The extension as its users see it, with the real server and another process that changes things.
+// Work in the side bar, with another process that changes things meanwhile.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { until, VSCode } from "./support/editor.mjs";
-import { agent, makeHome, noGolden } from "./support/home.mjs";
-
-describe("golden data in the sidebar", { skip: noGolden }, () => {
-  const place = noGolden ? {} : makeHome({ golden: true });
-  let code;
-  let window;
-  before(async () => {
-    code = await VSCode.start({ home: place.home });
-    window = await code.open(place.folder);
-    await window.crewlog();
-  });
-  after(async () => {
-    await code?.stop();
-    rmSync(place.root, { recursive: true, force: true });
-  });
-
-  test("the four views fill from the home", async () => {
-    await window.see("Tasks", "Writing the code");
-    await window.see("Tasks", "waits for #2");
-    await window.see("Sessions", "重构 <存储> & 测试");
-    await window.see("Plans", "calm-writing-river");
-    await window.see("Team", "alice");
-    await until("bob is said to write the code", async () => (await window.row("Team", "bob").innerText()).includes("Writing the code"));
-    await until("the badge counts the open tasks", async () => (await window.page.locator('.activitybar .action-item:has([aria-label^="Crewlog"]) .badge-content').innerText()) === "3");
-    await window.shot("golden");
-  });
-
-  test("a blocker stands below the task that waits for it, and the done ones are folded away", async () => {
-    await window.expand("Tasks", "测试");
-    assert.equal(await window.rows("Tasks").filter({ hasText: "Writing the code" }).count(), 2);
-    assert.equal(await window.rows("Tasks").filter({ hasText: "Design the store" }).count(), 0);
-    await window.expand("Tasks", "Completed");
-    await window.see("Tasks", "Design the store");
-  });
-
-  test("a session has its model, age and messages, and opens as a page", async () => {
-    await window.only("Sessions");
-    await until("the model is told", async () => (await window.row("Sessions", "first era").innerText()).includes("claude-opus-4-1"));
-    assert.match(await window.row("Sessions", "first era").innerText(), /4 msg/);
-    await window.row("Sessions", "first era").click();
-    await window.page.locator(".tab", { hasText: "first era" }).waitFor();
-    await window.shot("session");
-  });
-
-  test("a transcript opens on a click", async () => {
-    await window.only("Team");
-    await window.row("Team", "alice").click();
-    await window.page.locator(".tab", { hasText: "alice" }).waitFor();
-    await window.shot("transcript");
-  });
-
-  test("the log can be looked at", async () => {
-    await window.command("Crewlog: Show Log");
-    await window.page.locator(".panel .output-view, .panel .pane-body").first().waitFor();
-    await until("its channel is chosen", async () => (await window.page.locator(".panel select").allInnerTexts()).join().includes("Crewlog"));
-    await window.command("View: Toggle Panel Visibility");
-  });
-});
+import { agent, makeHome } from "./support/home.mjs";
 
 describe("work in the sidebar", () => {
   const place = makeHome();
@@ -284,12 +227,6 @@ client.task.update("${session}", "4", status="in_progress")`,
     await until("the file is there", () => existsSync(file) && readFileSync(file, "utf8").includes("Why does the parser fail on tabs?"));
   });
 
-  test("the dependency graph opens", async () => {
-    await window.command("Crewlog: Show Dependency Graph");
-    await window.page.locator(".tab.active").filter({ hasText: /graph|dependenc/i }).first().waitFor();
-    await window.shot("graph");
-  });
-
   test("a server that is killed comes back, and what was seen stays", async () => {
     const pids = () => execFileSync("ps", ["-eo", "pid,args"], { encoding: "utf8" }).split("\n").filter((line) => line.includes("crewlog serve")).map((line) => Number(line.trim().split(" ")[0]));
     const ours = pids().filter((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes(`HOME=${code.folder}`));
@@ -310,91 +247,5 @@ client.task.update("${session}", "4", status="in_progress")`,
     await window.command("Crewlog: Restart Server");
     await agent(place, `client.task.create("${session}", "After the restart")`);
     await window.see("Tasks", "After the restart");
-  });
-});
-
-describe("several folders", () => {
-  const place = makeHome();
-  const second = { home: place.home, folder: join(place.root, "library") };
-  const third = { home: place.home, folder: join(place.root, "elsewhere") };
-  let code;
-  let window;
-  before(async () => {
-    for (const { folder } of [second, third]) mkdirSync(folder);
-    for (const one of [place, second, third]) {
-      const name = one.folder.split("/").at(-1);
-      await agent(one, `s = client.session.create(name="session of ${name}").session\nclient.task.create(s.id, "task of ${name}")`);
-    }
-    writeFileSync(join(place.root, "both.code-workspace"), JSON.stringify({ folders: [{ path: place.folder }, { path: second.folder }] }));
-    code = await VSCode.start({ home: place.home });
-    window = await code.open(join(place.root, "both.code-workspace"));
-    await window.crewlog();
-  });
-  after(async () => {
-    await code?.stop();
-    rmSync(place.root, { recursive: true, force: true });
-  });
-
-  test("each folder's project is shown, others are not, also when they change", async () => {
-    await window.see("Sessions", "session of demo-app");
-    await window.see("Sessions", "session of library");
-    await window.see("Tasks", "session of demo-app");
-    await window.see("Tasks", "session of library");
-    await agent(third, `s = client.session.create(name="another one elsewhere").session\nclient.task.create(s.id, "not to be seen")`);
-    await agent(second, `client.session.create(name="another one of library")`);
-    await window.see("Sessions", "another one of library");
-    for (const view of ["Sessions", "Tasks"]) assert.doesNotMatch((await window.texts(view)).join(), /elsewhere/);
-    await window.shot("several-folders");
-  });
-});
-
-describe("nothing there yet", () => {
-  const place = makeHome();
-  let code;
-  before(async () => {
-    code = await VSCode.start({ home: place.home });
-  });
-  after(async () => {
-    await code?.stop();
-    rmSync(place.root, { recursive: true, force: true });
-  });
-
-  test("welcome views tell what to do, and the first task is made from there", async () => {
-    const window = await code.open(place.folder);
-    await window.crewlog();
-    await window.pane("Tasks").getByText("No tasks in this project yet").waitFor();
-    await window.pane("Sessions").getByText("No sessions in this project yet").waitFor();
-    await window.pane("Plans").getByText("No plans yet").waitFor();
-    await window.pane("Team").getByText("No team at work").waitFor();
-    await window.shot("welcome");
-    assert.equal(await window.hasCommand("Crewlog: Delete Task"), false);
-    assert.ok(!existsSync(place.home), "looking leaves nothing behind");
-    await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "New Task" }).click();
-    await window.pick("New list");
-    await window.answer("The very first");
-    await window.see("Tasks", "The very first");
-    await window.close();
-  });
-});
-
-describe("a server that is not there", () => {
-  const place = makeHome();
-  let code;
-  before(async () => {
-    code = await VSCode.start({ home: place.home, settings: { "crewlog.server.path": "" }, path: "/usr/bin:/bin" });
-  });
-  after(async () => {
-    await code?.stop();
-    rmSync(place.root, { recursive: true, force: true });
-  });
-
-  test("is said clearly, with what to do", async () => {
-    const window = await code.open(place.folder);
-    await window.crewlog();
-    await window.notification("The crewlog server was not found").waitFor();
-    await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "Set Its Path" }).waitFor();
-    await until("the status bar warns", async () => (await (await window.statusBar()).innerText()).includes("Crewlog"));
-    await window.shot("no-server");
-    await window.close();
   });
 });
