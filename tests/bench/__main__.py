@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from . import library, wire
+from . import indexing, library, wire
 from .harness import Measured, table
 
 
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="end with 1 when a mark is missed")
     options = parser.parse_args()
     found: list[Measured] = []
-    for row in [*wire.rows(), *library.rows()]:
+    for row in [*wire.rows(), *library.rows(), *indexing.rows()]:
         if options.only in row.__name__:
             sys.stderr.write(f"{row.__name__} …\n")
             with tempfile.TemporaryDirectory(prefix="crewlog-bench-") as folder:

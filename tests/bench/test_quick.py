@@ -19,6 +19,6 @@ def test_every_row_is_measured(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = json.loads(report.read_text(encoding="utf-8"))["rows"]
-    assert len(rows) >= 25
+    assert len(rows) >= 45
     assert all(row["value"] >= 0 and row["name"] in done.stdout for row in rows)
     assert all(row["rivals"] or row["mark"] for row in rows)

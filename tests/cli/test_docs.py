@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -69,8 +70,37 @@ def test_the_reference_and_the_man_page_are_up_to_date() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_every_kind_of_refusal_is_told_of() -> None:
+    from crewlog.cli.reference import KINDS
+
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "server/crewlog/cli").glob("*.py"))
+    assert set(re.findall(r'complain\(\s*"(\w+)"', source)) - {"leaseLost"} == {kind for kind, _ in KINDS}
+
+
 def test_the_man_page_is_well_formed(crewlog: Crewlog) -> None:
     page = crewlog.out("man")
     assert page == (ROOT / "docs/crewlog.1").read_text("utf-8")
     assert page.startswith(".TH CREWLOG 1")
     assert all(f"crewlog {name}" in page.replace("\\-", "-") for name in ("tasks next", "doctor", "import codex", "sessions export"))
+
+
+def test_the_conversation_on_the_protocol_page_is_what_a_server_says(crewlog: Crewlog) -> None:
+    """Its lines are sent as they stand there, framed as the page tells; the replies that it shows whole are the replies."""
+    lines = re.search(r"```text\n(→.*?)```", (ROOT / "docs/protocol.md").read_text("utf-8"), re.DOTALL)
+    assert lines is not None
+    shown = [line[2:] for line in lines[1].splitlines() if line[2:3] == "{" and line.startswith("→")]
+    answers = [line[2:] for line in lines[1].splitlines() if line.startswith("←")]
+    assert re.search(r"Content-Length: (\d+)", lines[1])[1] == str(len(shown[0]))  # type: ignore[index]
+    sent = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(line.encode()), line.encode()) for line in shown)
+    sent = sent.replace(b'{"home":"/tmp/a-home"}', b"{}" + b" " * len('{"home":"/tmp/a-home"}'[2:]))
+    done = subprocess.run(
+        crewlog.command("serve"), input=sent, cwd=crewlog.cwd, env=crewlog.environment, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    bodies = [json.loads(body) for body in re.split(rb"(?:^|(?<=\}))Content-Length: \d+\r\n(?:[^\r\n]+\r\n)*\r\n", done.stdout) if body]
+    replies = {body["id"]: body for body in bodies if "id" in body}
+    assert len(replies) == len(answers)
+    for answer in answers:
+        if "…" not in answer:
+            told = json.loads(answer)
+            assert replies[told["id"]] == told

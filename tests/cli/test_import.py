@@ -100,7 +100,8 @@ def test_nothing_is_lost_of_it(claude: Crewlog) -> None:
             kept.append(holder["record"])
     transcripts = (claude.home / "tasks/456789ab/team/transcripts/explorer.jsonl").read_text("utf-8").splitlines()
     kept += [json.loads(line)["metadata"]["imported"]["record"] for line in transcripts]
-    assert all(record in kept for record in CLAUDE if record["type"] != "summary")
+    assert all(record in kept for record in CLAUDE)
+    assert '"text":"not json"' in log.read_text("utf-8")
 
 
 def test_other_branches_are_there_and_sidechains_are_transcripts(claude: Crewlog) -> None:
@@ -116,12 +117,59 @@ def test_what_it_took_is_counted_once(claude: Crewlog) -> None:
     assert (usage["calls"], usage["inputTokens"], usage["cacheReadTokens"], usage["outputTokens"]) == (1, 3, 200, 40)
 
 
+def records_of(crewlog: Crewlog) -> dict[Path, bytes]:
+    """All files but Crewlog's own."""
+    return {path: path.read_bytes() for path in crewlog.home.rglob("*") if path.is_file() and ".crewlog" not in path.parts}
+
+
 def test_what_was_imported_is_healthy_and_importing_again_changes_nothing(claude: Crewlog, tmp_path: Path) -> None:
     claude.run("doctor", "-q")
-    before = {path: path.read_bytes() for path in claude.home.rglob("*") if path.is_file()}
+    before = records_of(claude)
     (outcome,) = claude.json("import", "claude-code", str(tmp_path / "claude"))["imported"]
-    assert outcome["there"] is True
-    assert {path: path.read_bytes() for path in claude.home.rglob("*") if path.is_file()} == before
+    assert (outcome["there"], outcome.get("count", 0)) == (True, 0)
+    assert records_of(claude) == before
+
+
+@pytest.mark.parametrize("at_first", range(1, len(CLAUDE)))
+def test_what_was_added_since_comes_in_and_the_tree_is_as_if_it_came_at_once(crewlog: Crewlog, tmp_path: Path, at_first: int) -> None:
+    source = tmp_path / f"claude/{SESSION}.jsonl"
+    cut = json.dumps(CLAUDE[at_first])[:20]  # the agent was in the middle of a line
+    write_lines(source, [claude_record(0, None, "user", "Begin"), *CLAUDE[:at_first]], cut)
+    crewlog.run("import", "claude-code", str(source))
+    write_lines(source, [claude_record(0, None, "user", "Begin"), *CLAUDE])
+    (outcome,) = crewlog.json("import", "claude-code", str(source))["imported"]
+    assert outcome["there"]
+    assert outcome["count"] >= 1
+    crewlog.run("doctor", "-q")
+    other = Crewlog(tmp_path / "other-home", crewlog.cwd)
+    other.run("import", "claude-code", str(source))
+
+    def told(home: Crewlog) -> list[list[str]]:
+        found = home.json("sessions", "show", "456789ab", "--project", "/srv/app", "--branches")["branches"]
+        return sorted([branch["lastText"], branch["current"]] for branch in found)
+
+    assert told(crewlog) == told(other)
+    exported = [home.out("sessions", "export", "456789ab", "--project", "/srv/app").partition("\n## ")[2] for home in (crewlog, other)]
+    assert exported[0] == exported[1]
+    transcript = "tasks/456789ab/team/transcripts/explorer.jsonl"
+    assert (crewlog.home / transcript).read_text() == (other.home / transcript).read_text()
+
+
+def test_who_went_on_from_an_imported_session_stays_where_he_is(claude: Crewlog, tmp_path: Path) -> None:
+    claude.run("sessions", "rename", "456789ab", "Mine")
+    write_lines(tmp_path / f"claude/projects/-srv-app/{SESSION}.jsonl", [*CLAUDE, claude_record(10, 9, "user", "One more")], "not json\n")
+    claude.run("import", "claude-code", str(tmp_path / "claude"))
+    branches = {branch["lastText"]: branch["current"] for branch in claude.json("sessions", "show", "456789ab", "--branches")["branches"]}
+    assert branches["One more"] is False
+    assert branches["Thanks"] is True
+
+
+def test_another_session_of_the_same_id_is_not_mixed_up_with_it(claude: Crewlog, tmp_path: Path) -> None:
+    before = records_of(claude)
+    other = write_lines(tmp_path / f"elsewhere/{SESSION}.jsonl", [claude_record(1, None, "user", "Somebody else's")])
+    assert claude.refused("import", "claude-code", str(other)) == "notImported"
+    assert "another session has its id" in claude.out("import", "claude-code", str(other), code=1)
+    assert records_of(claude) == before
 
 
 def test_a_compaction_of_claude_code(crewlog: Crewlog, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,15 @@ def test_the_demonstration_runs_there(installed: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr + done.stdout
     assert "7/7 done" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
+def test_man_finds_the_manual(installed: Path) -> None:
+    """man looks beside each folder of PATH."""
+    environment = {"PATH": f"{installed}{os.pathsep}{os.environ['PATH']}", "MANPAGER": "cat", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(["man", "-P", "cat", "crewlog"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "crewlog tasks next" in done.stdout
 
 
 def test_nothing_is_put_into_other_people_s_namespaces(installed: Path) -> None:

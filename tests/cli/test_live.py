@@ -12,7 +12,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,22 @@ LIMIT = 40
 
 
 class Terminal:
-    """`crewlog …` in a terminal of its own, `columns` × `rows`."""
+    """`crewlog …`, or another program, in a terminal of its own, `columns` × `rows`."""
 
-    def __init__(self, crewlog: Crewlog, *arguments: str, columns: int = 100, rows: int = 30) -> None:
+    def __init__(self, crewlog: Crewlog, *arguments: str, columns: int = 100, rows: int = 30, program: Sequence[str] | None = None) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         environment = {**crewlog.environment, "TERM": "xterm-256color"}
         self.process = subprocess.Popen(
-            crewlog.command(*arguments), cwd=crewlog.cwd, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            program or crewlog.command(*arguments),
+            cwd=crewlog.cwd,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
         )
         os.set_blocking(self.master, False)
         self.output = ""
@@ -101,6 +107,32 @@ def test_watch_follows_the_size_of_the_terminal(crewlog: Crewlog, session_id: st
     assert terminal.output.rstrip().endswith("\x1b[?1049l")
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(1, 1), (3, 2), (20, 5)])
+def test_watch_in_a_tiny_terminal(crewlog: Crewlog, session_id: str, columns: int, rows: int) -> None:
+    terminal = Terminal(crewlog, "watch", columns=columns, rows=rows)
+    terminal.wait_for(lambda text: "\x1b[?2026l" in text)
+    lines = terminal.screen().replace("\r", "").split("\n")
+    assert len(lines) <= rows
+    assert all(len(line) <= columns for line in lines), lines
+    os.write(terminal.master, b"xq")
+    assert terminal.end() == 0
+
+
+def test_watch_stops_with_ctrl_z_and_goes_on(crewlog: Crewlog, session_id: str) -> None:
+    terminal = Terminal(crewlog, "watch")
+    terminal.wait_for(lambda _: "Then teach it." in terminal.screen())
+    os.kill(terminal.process.pid, signal.SIGTSTP)  # what the terminal sends for the key
+    terminal.wait_for(lambda text: text.endswith("\x1b[?1049l"))
+    assert termios.tcgetattr(terminal.slave) == terminal.before
+    drawn = len(terminal.output)
+    crewlog.run("tasks", "add", "Meanwhile", "--list", session_id)
+    os.kill(terminal.process.pid, signal.SIGCONT)
+    terminal.wait_for(lambda text: "Meanwhile" in text[drawn:])
+    os.write(terminal.master, b"q")
+    assert terminal.end() == 0
+    assert termios.tcgetattr(terminal.slave) == terminal.before
+
+
 def test_watch_without_a_terminal_tells_notifications(crewlog: Crewlog, session_id: str) -> None:
     process = subprocess.Popen(
         crewlog.command("watch", "--json"), cwd=crewlog.cwd, env=crewlog.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -163,10 +195,3 @@ def test_doctor_as_a_command(crewlog: Crewlog, session_id: str) -> None:
     assert Path(finding["kept"]).read_bytes() == before
     assert fixed["remaining"] == []
     assert "nothing is wrong" in crewlog.out("doctor")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(crewlog: Crewlog, shell: str) -> None:
-    assert "_CREWLOG_COMPLETE" in crewlog.out("completion", shell)
-    done = crewlog.run(code=0, _CREWLOG_COMPLETE="bash_complete", COMP_WORDS="crewlog tasks re", COMP_CWORD="2")
-    assert {line.split(",")[1] for line in done.stdout.split()} == {"release", "renew", "reopen"}

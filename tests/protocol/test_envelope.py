@@ -80,7 +80,7 @@ def test_a_request_a_notification_and_responses_are_told_apart() -> None:
     assert decode_message(message(method="m")).is_notification
     assert decode_message(message(id=1, result=None)).is_response
     assert decode_message(message(id="a", error={})).is_response
-    assert decode_message(message(id=1, method="m", params={"a": 1})) == Message(1, "m", Raw(b'{"a": 1}'))
+    assert decode_message(message(id=1, method="m", params={"a": 1})) == Message(1, "m", Raw(b'{"a": 1}'), jsonrpc="2.0")
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,11 @@ def sample(type_: inspect.Type) -> Json:
 
 def wrong(type_: inspect.Type, path: str) -> Iterator[tuple[Json, str]]:
     """Values that are not allowed, each with the path that must be named."""
+    also = {str for item in getattr(type_, "types", ()) if isinstance(item, inspect.StrType)}  # of `int | str`
     type_ = bare(type_)
     if isinstance(type_, inspect.RawType):
         return
-    yield from ((value, path) for value in _other_kinds(type_))
+    yield from ((value, path) for value in _other_kinds(type_) if type(value) not in also or isinstance(type_, inspect.StrType))
     if isinstance(type_, inspect.ListType):
         yield from (([sample(type_.item_type), value], where) for value, where in wrong(type_.item_type, f"{path}[1]"))
     elif isinstance(type_, inspect.DictType):

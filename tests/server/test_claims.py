@@ -341,3 +341,72 @@ def test_errors_say_who_and_what(client: RawClient) -> None:
     assert refused(client, "task/update", {"id": "1", "addBlocks": ["1"]}).kind == "dependencyCycle"
     assert refused(client, "task/update", {"id": "1", "addBlocks": ["99"]}).kind == "taskNotFound"
     assert refused(client, "task/release", {"id": "2", "owner": "nobody"}).kind == "leaseLost"
+
+
+def lapses_within(client: RawClient, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if client.request("task/findClaimable", {"listId": "x"}) is not None:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize(
+    "updates",
+    [
+        [{"owner": "a"}],
+        [{"owner": "a", "subject": "new"}],
+        [{"status": "completed"}, {"status": "in_progress"}],
+        [{"status": "completed", "owner": "a"}, {"status": "pending", "owner": "a"}],
+        [{"status": "completed"}, {"status": "completed"}, {"status": "pending"}, {"status": "in_progress"}],
+    ],
+)
+def test_a_holder_that_says_so_again_or_opens_its_task_again_still_holds_it(
+    client: RawClient, other: RawClient, updates: list[dict[str, str]]
+) -> None:
+    create(client)
+    taken = claim_next(client, "a", leaseMs=900)["claim"]
+    for update in updates:
+        task = client.request("task/update", {"listId": "x", "id": "1", **update})
+        assert task["claim"]["generation"] == taken["generation"]
+    assert not lapses_within(other, 2), "its server renews while the client is there"
+    client.process.send_signal(signal.SIGSTOP)
+    try:
+        assert lapses_within(other, 10)
+        claim_next(other, "b", leaseMs=60_000)
+    finally:
+        client.process.send_signal(signal.SIGCONT)
+    assert refused(client, "task/update", {"id": "1", "subject": "over the next holder's"}).kind == "leaseLost"
+
+
+def test_a_task_given_to_somebody_else_is_held_no_more(client: RawClient, other: RawClient) -> None:
+    create(client)
+    claim_next(client, "a", leaseMs=500)
+    given = client.request("task/update", {"listId": "x", "id": "1", "owner": "b"})
+    assert given["claim"]["owner"] == "b"
+    assert client.request("crewlog/status")["counters"]["leases"] == 0
+    assert client.request("task/update", {"listId": "x", "id": "1", "subject": "by anybody"})["subject"] == "by anybody"
+    assert not lapses_within(other, 1)
+
+
+def test_a_completed_task_is_renewed_no_more_and_whoever_opens_it_may_take_it(client: RawClient, other: RawClient) -> None:
+    create(client)
+    claim_next(client, "a", leaseMs=300)
+    client.request("task/update", {"listId": "x", "id": "1", "status": "completed"})
+    assert client.request("crewlog/status")["counters"]["leases"] == 0
+    time.sleep(0.6)
+    other.request("task/update", {"listId": "x", "id": "1", "status": "pending"})
+    assert claim_next(other, "b", leaseMs=60_000)["id"] == "1"
+    assert client.request("crewlog/status")["counters"]["leases"] == 0
+
+
+def test_a_second_client_of_the_same_name_shortens_no_lease(client: RawClient, other: RawClient, home: Path) -> None:
+    create(client)
+    first = claim_next(client, "a", leaseMs=60_000)["claim"]
+    with serving(home) as second:
+        again = second.request("task/claim", {"listId": "x", "id": "1", "owner": "a", "leaseMs": 300})["claim"]
+        assert again["generation"] == first["generation"]
+        time.sleep(0.5)
+    assert not lapses_within(other, 1)
+    assert client.request("task/update", {"listId": "x", "id": "1", "status": "completed"})["status"] == "completed"

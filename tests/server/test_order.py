@@ -106,6 +106,8 @@ def test_a_lock_held_for_ten_seconds_is_busy_and_names_its_holder(client: RawCli
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         waiting = client.start("task/create", {"listId": "x", "subject": "s"})
+        behind = [client.start("task/create", {"listId": "x", "subject": f"{number}"}) for number in range(5)]
+        read = client.start("task/get", {"listId": "x", "id": "1"})
         assert client.request("task/list", {"listId": "y"}, timeout=5)["items"] == []
         with pytest.raises(RpcError) as caught:
             client.wait(waiting, 30)
@@ -114,6 +116,11 @@ def test_a_lock_held_for_ten_seconds_is_busy_and_names_its_holder(client: RawCli
         assert caught.value.data["holder"]["client"] == "the stopped one"
         assert caught.value.data["holder"]["host"]
         assert caught.value.data["path"] == str(home / "tasks" / "x")
+        for id in behind:  # they have waited as long: not ten seconds more for each
+            with pytest.raises(RpcError) as caught:
+                client.wait(id, 5)
+            assert (caught.value.kind, caught.value.data["holder"]["pid"]) == ("busy", holder.pid)
+        assert client.wait(read, 5)["subject"] == "first"
     finally:
         holder.send_signal(signal.SIGCONT)
         holder.kill()

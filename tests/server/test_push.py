@@ -287,6 +287,75 @@ def test_rosters_are_told(client: RawClient, watcher: RawClient, home: Path) -> 
     assert watcher.notifications("task/didChange") == []
 
 
+@pytest.mark.parametrize("gone", ["tasks/x", "tasks", "."])
+def test_what_moves_away_with_its_folders_is_told_to_who_never_named_it(client: RawClient, home: Path, tmp_path: Path, gone: str) -> None:
+    client.request("task/create", {"listId": "x", "subject": "one"})
+    client.request("roster/setTeam", {"listId": "x", "team": "blue"})
+    with serving(home, {"cwd": str(tmp_path)}) as watcher:
+        assert len(watcher.request("task/list", {"listId": "x"})["items"]) == 1
+        wait_until_watching(watcher)
+        os.rename(home / gone, tmp_path / "away")
+        watcher.wait_notification("task/didChange", lambda p: p["listId"] == "x" and p["removed"] == ["1"])
+        watcher.wait_notification("roster/didChange", lambda p: p["roster"] == {"team": ""})
+        os.rename(tmp_path / "away", home / gone)
+        watcher.wait_notification("task/didChange", lambda p: [task["subject"] for task in p["changed"]] == ["one"])
+        watcher.wait_notification("roster/didChange", lambda p: p["roster"] == {"team": "blue"})
+
+
+def wait_until_watching(client: RawClient) -> None:
+    """Until a plan of its own is told of."""
+    client.request("plan/save", {"name": "watching", "content": "c"})
+    client.wait_notification("plan/didChange", lambda p: p["name"] == "watching")
+
+
+@pytest.mark.parametrize("by", ["a server", "hand"])
+def test_a_team_that_goes_is_told_also_where_nothing_was_told_of_it_before(client: RawClient, home: Path, tmp_path: Path, by: str) -> None:
+    client.request("roster/setTeam", {"listId": "x", "team": "blue"})
+    with serving(home, {"cwd": str(tmp_path)}) as watcher:
+        wait_until_watching(watcher)
+        if by == "hand":
+            shutil.rmtree(home / "tasks" / "x" / "team")
+        else:
+            client.request("roster/clear", {"listId": "x"})
+        watcher.wait_notification("roster/didChange", lambda p: p == {"listId": "x", "roster": {"team": ""}})
+
+
+def about(list_id: str, params: dict[str, Any]) -> bool:
+    return bool(params["listId"] == list_id and (params.get("changed") or params.get("roster") == {"team": "blue"}))
+
+
+def test_what_happens_while_the_server_begins_to_watch_is_told(client: RawClient, home: Path, tmp_path: Path) -> None:
+    for number in range(3):
+        list_id = f"x{number}"
+        with serving(home, {"cwd": str(tmp_path)}) as watcher:
+            assert watcher.request("task/list", {"listId": list_id})["items"] == []
+            client.request("task/create", {"listId": list_id, "subject": "s"})
+            client.request("roster/setTeam", {"listId": list_id, "team": "blue"})
+            watcher.wait_notification("task/didChange", partial(about, list_id))
+            watcher.wait_notification("roster/didChange", partial(about, list_id))
+
+
+@pytest.mark.parametrize("how", ["renamed over, same size", "in place, longer", "in place, same size"])
+def test_a_session_that_was_replaced_before_anything_was_told_of_it_is_told_as_such(
+    client: RawClient, home: Path, tmp_path: Path, how: str
+) -> None:
+    made = client.request("session/create")["session"]
+    data = {"role": "user", "content": [{"type": "text", "text": "old"}]}
+    client.request("session/append", {"sessionId": made["id"], "entries": [{"kind": "message", "data": data}] * 3})
+    path = Path(made["path"])
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    with serving(home, {"cwd": str(tmp_path / "work")}) as watcher:
+        wait_until_watching(watcher)
+        content = path.read_bytes().replace(b"old", b"renewed" if "longer" in how else b"new")
+        if how.startswith("renamed"):
+            (tmp_path / "new").write_bytes(content)
+            os.replace(tmp_path / "new", path)
+        else:
+            path.write_bytes(content)
+        told = watcher.wait_notification("session/didChange", lambda p: p["session"]["firstMessage"] != "old")
+        assert (told["change"], told["entries"]) == ("replaced", 3)
+
+
 def test_plans_are_told(client: RawClient, watcher: RawClient, home: Path) -> None:
     watcher.request("subscribe", {"topics": ["plan"]})
     etag = client.request("plan/save", {"name": "p", "content": "one"})["etag"]

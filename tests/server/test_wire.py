@@ -151,6 +151,7 @@ def test_no_params_and_null_are_no_fields(client: RawClient) -> None:
         ("session/stats", {"since": "yesterday"}, "$.since"),
         ("history/navigate", {"direction": "up"}, "$.direction"),
         ("history/list", {"offset": -1}, "$.offset"),
+        ("history/add", {"text": "t", "pastedContents": {"one": "body"}}, "$.pastedContents"),
         ("task/create", {"listId": "x"}, "$.subject"),
         ("task/create", {"listId": "x", "subject": "s", "metadata": []}, "$.metadata"),
         ("task/create", {"listId": "x", "subject": "s", "blocks": ["1", 2]}, "$.blocks[1]"),
@@ -496,3 +497,29 @@ def _memory(client: RawClient) -> int:
         pytest.skip("the system does not tell a process's memory in /proc")
     text = Path(f"/proc/{client.process.pid}/status").read_text()
     return int(next(line for line in text.splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
+
+
+def test_an_empty_id_is_an_id_that_nothing_has(client: RawClient) -> None:
+    """Left out, it stands for the leaf; a client that sends "" has lost its id."""
+    session = client.request("session/create")["session"]["id"]
+    client.request("session/append", {"sessionId": session, "entries": [{"kind": "note", "data": {}}]})
+    for method, params in [
+        ("session/fork", {"entryId": ""}),
+        ("session/entries", {"leafId": ""}),
+        ("session/snapshot", {"atEntryId": ""}),
+        ("session/rewind", {"entryId": ""}),
+    ]:
+        with pytest.raises(RpcError) as caught:
+            client.request(method, {"sessionId": session, **params})
+        assert caught.value.kind == "entryNotFound", method
+    assert len(client.request("session/list")["sessions"]) == 1
+
+
+def test_half_surrogate_pairs_are_kept_in_keys_and_texts(client: RawClient, home: Path) -> None:
+    member = b'{"name":"a","agent_type":"t","\\ud800":{"\\udfff":["\\ud800"]}}'
+    body = b'{"jsonrpc":"2.0","id":"m","method":"roster/upsertMember","params":{"listId":"x","member":' + member + b"}}"
+    client.send_raw(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    assert client.wait("m")["members"][0] == {"name": "a", "agent_type": "t", "\ud800": {"\udfff": ["\ud800"]}}
+    assert b'"\\ud800": {' in (home / "tasks" / "x" / "team" / "roster.json").read_bytes()
+    client.request("roster/upsertMember", {"listId": "x", "member": {"name": "b", "agent_type": "t"}})
+    assert b'"\\udfff": [' in (home / "tasks" / "x" / "team" / "roster.json").read_bytes()

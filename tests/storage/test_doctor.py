@@ -370,8 +370,48 @@ def test_a_roster_that_is_none(home: Path) -> None:
     roster = RosterStore(durability=PROCESS)
     roster.set_dir(Home(str(home)).team("work"))
     roster.set_team("x")
-    Path(Home(str(home)).team("work"), "roster.json").write_text("[]")
+    path = Path(Home(str(home)).team("work"), "roster.json")
+    path.write_text("[]")
     assert "unreadableRoster" in kinds(examined(home))
+    mended(home)
+    assert examined(home).findings == []
+    assert Path(f"{path}.unreadable").read_text() == "[]\n"
+    again = RosterStore(durability=PROCESS)
+    again.set_dir(str(path.parent))
+    again.set_team("y")
+
+
+def test_what_waits_for_a_task_that_cannot_be_read_goes_on_waiting(home: Path) -> None:
+    """Its file may be mended by hand: to take its number out of the others would set them free for ever."""
+    store = board(home)
+    store.create("a")
+    store.create("b")
+    rewrite(home, "1", blocks=["2"])
+    rewrite(home, "2", blockedBy=["1", "99"])
+    good = (home / "tasks/work/1.json").read_bytes()
+    (home / "tasks/work/1.json").write_bytes(bytes(50))
+    assert sorted(kinds(examined(home))) == ["danglingId", "unreadableTask"]
+    assert "99" in only(examined(home), "danglingId").reason
+    mended(home)
+    assert kinds(examined(home)) == ["unreadableTask"]
+    (home / "tasks/work/1.json").write_bytes(good)
+    assert examined(home).findings == []
+    two = board(home).get("2")
+    assert two is not None
+    assert two.blocked_by == ["1"]
+
+
+def test_a_finding_names_the_file_that_a_task_is_in(home: Path) -> None:
+    board(home).create("a")
+    (home / "tasks/work/9.json").write_text("{}")
+    assert only(examined(home), "badStatus").path == str(home / "tasks/work/9.json")
+
+
+def test_links_to_nowhere_and_folders_in_the_place_of_files_are_told(home: Path) -> None:
+    log = session(home)
+    (log.parent / "2026-01-01_11111111.jsonl").symlink_to(home / "gone")
+    (log.parent / "2026-01-01_22222222.jsonl").mkdir(mode=0o700)
+    assert sorted(kinds(examined(home))) == ["brokenLink", "notAFile"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")

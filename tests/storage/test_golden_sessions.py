@@ -295,6 +295,22 @@ def test_fuzzed_sessions(shared: Path, tmp_path: Path) -> None:
         )
 
 
+def test_list_of_fuzzed_sessions(shared: Path, tmp_path: Path) -> None:
+    """`updated` is the newest time among the entries, the header's line included, also where the header's `created` is later."""
+    for row in (shared / "golden/expected/fuzz.jsonl").read_bytes().splitlines():
+        theirs = json.loads(row)
+        (tmp_path / f"2026-08-22_{theirs['n']:08d}.jsonl").write_bytes(theirs["content"].encode())
+    found = SessionManager(str(tmp_path)).list()
+    ours = {info.path: info for info in found.sessions}
+    for row in (shared / "golden/expected/fuzz.jsonl").read_bytes().splitlines():
+        theirs = json.loads(row)
+        info = ours.pop(str(tmp_path / f"2026-08-22_{theirs['n']:08d}.jsonl"))
+        for field in ("id", "name", "message_count", "first_message", "updated"):
+            same(getattr(info, field), theirs["list"][field], f"{theirs['n']}.{field}")
+    assert ours == {}
+    assert found.skipped == []
+
+
 SYNTHETIC = {json.dumps(INTERRUPTED), json.dumps(MISSING)}
 
 

@@ -190,6 +190,26 @@ def test_claiming_again_by_the_same_owner(two: tuple[TaskStore, TaskStore], cloc
     assert (tmp_path / "list" / "1.json").stat().st_ino == written.st_ino
 
 
+def test_of_two_clients_of_one_name_the_longer_lease_counts(two: tuple[TaskStore, TaskStore], clock: Clock) -> None:
+    one, other = two
+    one.create("a")
+    first = one.claim("1", "ada", lease_ms=60_000).claim
+    second = other.claim("1", "ada", lease_ms=1000).claim
+    assert first is not None
+    assert second is not None
+    assert second.generation == first.generation
+    clock.passes(1)
+    other.renew("1", "ada", lease_ms=1000, generation=second.generation, at_least=True)
+    clock.passes(50)
+    assert one.find_claimable() is None
+    assert one.renew("1", "ada").claim is not None, "and for as long as it was taken"
+    clock.passes(59)
+    assert other.find_claimable() is None
+    other.renew("1", "ada", lease_ms=1000)  # who asks for less gets it
+    clock.passes(2)
+    assert one.find_claimable() is not None
+
+
 def test_the_number_rises_even_when_the_ledger_is_lost(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.create("a")
@@ -251,3 +271,19 @@ def test_whoever_comes_after_the_lapse_sees_it(tmp_path: Path, clock: Clock) -> 
     assert early.find_claimable() is None
     clock.passes(2)
     assert early.find_claimable() is None
+
+
+def test_an_update_by_others_gives_a_lapsed_holder_nothing(two: tuple[TaskStore, TaskStore], clock: Clock) -> None:
+    one, other = two
+    one.create("a")
+    one.claim("1", "ada", lease_ms=1000)
+    clock.passes(2)
+    other.update("1", TaskUpdate(description="seen by somebody"))
+    for store in two:
+        assert store.find_claimable() is not None
+    given = other.update("1", TaskUpdate(owner="ada"))
+    assert given is not None
+    assert given.claim is not None
+    assert not given.claim.lapsed
+    for store in two:
+        assert store.find_claimable() is None

@@ -71,6 +71,9 @@ def test_odd_prompts(tmp_path: Path) -> None:
         assert prompts(tmp_path).get(0).display == text  # type: ignore[union-attr]
     with pytest.raises(InvalidArgument, match="text"):
         one.add("\ud800")
+    for key in ("", "a", "1.5", " 1", "9" * 30):  # a line with such a key is read by nobody
+        with pytest.raises(InvalidArgument, match="pastedContents"):
+            one.add("text", {"1": "body", key: "body"})
     assert len((tmp_path / "history.jsonl").read_bytes().split(b"\n")) == 5
 
 

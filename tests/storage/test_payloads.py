@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -98,6 +99,17 @@ def test_the_scanner_agrees_with_json(document: str) -> None:
     assert exactly(first) == exactly(raw)
     assert second == b'"\\ud800"'
     assert rawjson.members(b'{"\\ud800":1,"a":' + raw + b"}")["a"].strip() == raw.strip()
+
+
+@LIMITS
+@given(documents)
+def test_what_msgspec_cannot_lay_out_is_laid_out_alike(document: str) -> None:
+    raw = document.encode()
+    try:
+        expected = msgspec.json.format(b'{"a":' + raw + b',"b":[[],{},"x"]}', indent=2)
+    except (msgspec.DecodeError, RecursionError):
+        return
+    assert rawjson.indent(b'{"a":' + raw + b',"b":[[],{},"\\ud800"]}') == expected.replace(b'"x"', b'"\\ud800"')
 
 
 @LIMITS

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,7 @@ from crewlog.storage import (
     project_id,
     resolve_home,
 )
+from crewlog.storage.files import SIDE_FOLDER
 from crewlog.storage.home import Home
 
 MESSAGE = b'{"role":"user","content":[]}'
@@ -125,6 +129,61 @@ def test_links_never_lead_a_write_out(tmp_path: Path) -> None:
             call()
     assert [path.name for path in outside.iterdir()] == ["victim.jsonl"]
     assert (outside / "victim.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("leads_to", ["file", "nothing", "folder"])
+def test_a_link_among_our_own_files_is_not_followed(tmp_path: Path, leads_to: str) -> None:
+    """In the place of each lock and ledger, of each temporary name that can be known, and of the folder they stand in."""
+    operations = _operations(tmp_path / "origin")
+    for operation in operations.values():
+        operation()
+    own = sorted(path.relative_to(tmp_path / "origin") for path in (tmp_path / "origin").rglob(f"{SIDE_FOLDER}/*"))
+    assert len(own) > 8
+    folders = sorted({path.parent for path in own})
+    victim = tmp_path / "victim"
+    if leads_to == "file":
+        victim.write_bytes(b"precious")
+    elif leads_to == "folder":
+        victim.mkdir()
+    for number, linked in enumerate([*own, *folders]):
+        home = tmp_path / f"home{number}"
+        shutil.copytree(tmp_path / "origin", home)
+        path = home / linked
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        path.symlink_to(victim)
+        for operation in _operations(home).values():
+            with contextlib.suppress(StorageFailed):
+                operation()
+        found = (
+            [p.name for p in victim.iterdir()] if leads_to == "folder" else victim.read_bytes() if leads_to == "file" else victim.exists()
+        )
+        assert found == {"file": b"precious", "folder": [], "nothing": False}[leads_to], linked
+
+
+def _operations(home: Path) -> dict[str, Callable[[], object]]:
+    root = str(home)
+    manager = SessionManager(str(home / "projects/-p"), durability=PROCESS, root=root)
+    tasks, roster = TaskStore(durability=PROCESS, root=root), RosterStore(durability=PROCESS, root=root)
+    known = manager.list().sessions
+
+    def list_of_tasks() -> None:
+        tasks.set_dir(str(home / "tasks/l"))
+        first = tasks.create("a")
+        tasks.create("b", blocked_by=[first.id])
+        tasks.claim(first.id, "me", lease_ms=1000)
+
+    def team() -> None:
+        roster.set_dir(str(home / "tasks/l/team"))
+        roster.upsert_member(RosterMember("a", "x"))
+
+    return {
+        "session": lambda: (manager.open(known[0].id) if known else manager.create("/p")).append_message(MESSAGE),
+        "tasks": list_of_tasks,
+        "team": team,
+        "transcript": lambda: TranscriptStore(str(home / "tasks/l/team/transcripts"), durability=PROCESS, root=root).append("a", [MESSAGE]),
+        "history": lambda: History(str(home / "history.jsonl"), "/p", durability=PROCESS, root=root).add("text"),
+        "plan": lambda: PlanStore(str(home / "plans"), durability=PROCESS, root=root).save("p", "text"),
+    }
 
 
 def test_a_home_that_is_a_link_is_fine(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crewlog.storage import PROCESS, InvalidName, NewEntry, SessionManager, SessionNotFound, StorageFailed, TaskStore, TranscriptStore
 from crewlog.storage.home import Home
 from crewlog.storage.query import parse_query
-from crewlog.storage.search import Hit, search
+from crewlog.storage.search import FOLDED_TO_ASCII, Hit, is_plain, search
 from crewlog.storage.sessions import SessionStore
 from crewlog.storage.stats import gather_stats
 from crewlog.storage.trash import Trash
@@ -194,3 +194,15 @@ def test_a_deletion_that_fails_half_way_is_undone(
     Trash(home, PROCESS).delete(store.session_id, store.path)
     assert manager.list().sessions == []
     assert Trash(home, PROCESS).restore(store.session_id) == store.path
+
+
+def test_characters_that_are_casefolded_to_ascii_are_known() -> None:
+    """Of a line without them it is told by its bytes that it does not hold a word."""
+    odd = [chr(code) for code in range(128, 0x110000) if any(part.isascii() for part in chr(code).casefold())]
+    assert len(odd) >= 19
+    assert [char for char in odd if not char.encode().startswith(FOLDED_TO_ASCII)] == []
+
+
+def test_no_letter_is_casefolded_to_one_without_case() -> None:
+    changed = [chr(code) for code in range(0x110000) if chr(code).casefold() != chr(code)]
+    assert not any(is_plain(part) for char in changed for part in char.casefold() if not part.isascii())

@@ -22,6 +22,7 @@ from crewlog.storage import (
     SessionCorrupt,
     SessionManager,
     SessionNotFound,
+    StorageFailed,
     UnsupportedVersion,
 )
 from crewlog.storage.export import export
@@ -160,6 +161,7 @@ def test_exports_hold_text_and_never_markup(store: SessionStore) -> None:
     assert page.count("<details") == page.count("</details>") >= 4
     told = export(store, "markdown")
     assert told.count("````") >= 2  # a fence longer than any in the text
+    assert "<script" not in told.partition("**")[0]
     document = json.loads(export(store, "json"))
     assert [entry["kind"] for entry in document["entries"]][:2] == ["header", "message"]
     with pytest.raises(InvalidArgument, match="format"):
@@ -311,3 +313,49 @@ def test_new_ids_are_never_those_of_the_log(store: SessionStore, monkeypatch: py
     monkeypatch.setattr(os, "urandom", urandom)
     assert store.append_message(said("b")).id != taken
     assert len(offered) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("```python\nleft open", "```python\nleft open\n```"),
+        ("~~~~\n~~~\n```", "~~~~\n~~~\n```\n~~~~"),
+        ("```\n<b>\n```\n<b>", "```\n<b>\n```\n&lt;b>"),
+        ("`<b>` <b> ``a`<i>`` </i>", "`<b>` &lt;b> ``a`<i>`` &lt;/i>"),
+        ("<!-- the rest is gone", "&lt;!-- the rest is gone"),
+        ("<https://example.org> 1 < 2 <3", "<https://example.org> 1 < 2 <3"),
+        ("```inline``` and <b>", "```inline``` and &lt;b>"),
+    ],
+)
+def test_what_a_message_leaves_open_in_markdown_ends_with_it(store: SessionStore, text: str, shown: str) -> None:
+    store.append_message(said(text))
+    store.append_message(said("after"))
+    assert export(store, "markdown").partition("## user\n\n")[2] == f"{shown}\n\n## user\n\nafter\n"
+
+
+def test_a_first_page_is_the_beginning_of_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether all is read for it, or only what seems to be newest by its last lines."""
+    manager = SessionManager(str(tmp_path), durability=PROCESS)
+    for number in range(12):
+        store = manager.create("/p", name=f"session {number}")
+        for _ in range(number % 4):
+            store.append_message(b'{"role":"user","content":[{"type":"text","text":"%s"}]}' % (b"x" * 700))
+        store.close()
+    (tmp_path / "2026-01-01_00000001.jsonl").write_bytes(b"no session\n")
+    (tmp_path / "2026-01-01_00000002.jsonl").write_bytes(b"")
+    whole = SessionManager(str(tmp_path), durability=PROCESS).list()
+    for much in (0, 1 << 30):
+        monkeypatch.setattr("crewlog.storage.manager.MUCH", much)
+        for limit in (1, 3, 12, 50):
+            for subject in (SessionManager(str(tmp_path), durability=PROCESS), manager):
+                page = subject.first_page(limit)
+                assert page.sessions == whole.sessions[:limit], (much, limit)
+                assert page.more == (limit < 12)
+        grown = manager.open_path(whole.sessions[-1].path)
+        grown.append_message(b'{"role":"user","content":[{"type":"text","text":"%s"}]}' % (b"y" * 3_000_000))
+        assert manager.first_page(1).sessions[0].id == grown.session_id
+        whole = SessionManager(str(tmp_path), durability=PROCESS).list()
+    os.unlink(whole.sessions[0].path)
+    assert manager.first_page(1).sessions == whole.sessions[1:2]
+    with pytest.raises(StorageFailed):
+        SessionManager(str(tmp_path / "2026-01-01_00000001.jsonl"), durability=PROCESS).first_page(1)

@@ -295,12 +295,33 @@ def test_a_held_lock_is_busy_and_names_its_holder(tmp_path: Path) -> None:
     with without_waiting(), pytest.raises(WouldBlock), lock:
         pass
     holder.send_signal(signal.SIGSTOP)
-    with pytest.raises(Busy), lock:
+    lock.timeout = 60
+    with pytest.raises(Busy), lock:  # at once: this holding was waited out before
         pass
     holder.kill()
     holder.wait()
     with ResourceLock(str(tmp_path), folder=True, timeout=5):
         pass  # it died with its holder
+
+
+def test_who_holds_a_lock_anew_is_waited_for_anew(tmp_path: Path) -> None:
+    lock = ResourceLock(str(tmp_path), folder=True, timeout=0.1)
+    for _ in range(3):
+        with ResourceLock(str(tmp_path), folder=True):
+            for timeout in (0.1, 60):
+                lock.timeout = timeout
+                with pytest.raises(Busy), lock:
+                    pass
+        time.sleep(0.02)  # the time of the lock's file counts by the kernel's ticks
+        lock.timeout = 0.1
+        holder = ResourceLock(str(tmp_path), folder=True)
+        with holder:
+            begun = time.monotonic()
+            with pytest.raises(Busy), lock:
+                pass
+            assert time.monotonic() - begun >= 0.1
+        with lock:
+            pass
 
 
 def test_a_lock_file_unlinked_under_a_waiter_is_no_lock_any_more(tmp_path: Path) -> None:

@@ -289,3 +289,19 @@ def test_a_half_written_file_is_no_change_for_a_moment(store: TaskStore, folder:
     assert store.refresh().removed == {"1"}
     assert store.list() == []
     assert store.create("c").id == "2"
+
+
+def test_a_task_removed_while_its_making_is_told_is_returned_all_the_same(tmp_path: Path) -> None:
+    store = TaskStore(durability=PROCESS)
+    store.set_dir(str(tmp_path))
+    other = TaskStore(durability=PROCESS)
+    other.set_dir(str(tmp_path))
+
+    def removes(_: object) -> None:
+        store.set_notify_fn(None)
+        other.reset()
+        store.refresh()
+
+    store.set_notify_fn(removes)
+    assert store.create("short-lived").subject == "short-lived"
+    assert store.list() == []

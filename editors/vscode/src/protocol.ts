@@ -16,7 +16,11 @@ export interface SubscribeParams {
   allProjects?: boolean;
 }
 
-/** `home`, `cwd` (an absolute folder), `durability`, `subscribe` (as the method's params; false for no notifications). */
+/**
+ * `home`: default `~/.codebot`, or what `--home` or `$CREWLOG_HOME` name; `cwd`: an absolute folder, by default the first workspace
+ * folder, else the server's own; `durability`: whether a reply means synced to the device (`power`, the default) or handed to the kernel
+ * (`process`); `subscribe`: as the method's params, all of the project of `cwd` when left out, false for no notifications.
+ */
 export interface InitializationOptions {
   home?: string | null;
   cwd?: string | null;
@@ -43,6 +47,20 @@ export interface WatcherState {
   reason?: string;
 }
 
+/**
+ * What spares reading all sessions anew. `state`: "none" (there was no need for one yet), "reading" (it is brought up to date:
+ * `readBytes` of `totalBytes` are read), "ready", or "off" (there can be none, for `reason`; logs are read instead). `sessions`: how many
+ * it knows; `size`: of it, in bytes.
+ */
+export interface IndexState {
+  state: string;
+  reason?: string;
+  sessions?: number;
+  size?: number;
+  readBytes?: number;
+  totalBytes?: number;
+}
+
 /** `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, with their ids. */
 export interface Status {
   version: string;
@@ -55,6 +73,7 @@ export interface Status {
   subscriptions: Json[];
   counters: { [key: string]: number };
   durability: string;
+  index: IndexState;
 }
 
 /** Who holds a task. `generation` rises with every taking; `expiresAt` only with a lease; `lapsed` once it was not renewed in time. */
@@ -169,6 +188,7 @@ export interface SessionListParams {
   query?: string;
   limit?: number | null;
   cursor?: string | null;
+  workDoneToken?: number | string | null;
 }
 
 /** A file that cannot be shown, and why. */
@@ -404,6 +424,7 @@ export interface SessionSearchParams {
   cwd?: string | null;
   allProjects?: boolean;
   limit?: number | null;
+  workDoneToken?: number | string | null;
 }
 
 /** `snippet`: text around the hit, found words between « and »; `score`: higher is better. */
@@ -438,6 +459,7 @@ export interface SessionStatsParams {
   cwd?: string | null;
   allProjects?: boolean;
   since?: string | null;
+  workDoneToken?: number | string | null;
 }
 
 /** Milliseconds. */

@@ -58,6 +58,7 @@ class SessionMethods:
         query: str = "",
         limit: int | None = None,
         cursor: str | None = None,
+        work_done_token: int | str | None = None,
         timeout: float | None = None,
     ) -> wire.SessionListResult:
         """Sessions, newest first, by pages.
@@ -68,7 +69,7 @@ class SessionMethods:
         """
         return self._call(
             "session/list",
-            {"cwd": cwd, "allProjects": all_projects, "query": query, "limit": limit, "cursor": cursor},
+            {"cwd": cwd, "allProjects": all_projects, "query": query, "limit": limit, "cursor": cursor, "workDoneToken": work_done_token},
             results.SESSION_LIST,
             timeout,
         )
@@ -221,7 +222,14 @@ class SessionMethods:
         return self._call("session/restore", {"sessionId": session_id}, results.SESSION_RESTORE, timeout)
 
     def search(
-        self, query: str, *, cwd: str | None = None, all_projects: bool = False, limit: int | None = None, timeout: float | None = None
+        self,
+        query: str,
+        *,
+        cwd: str | None = None,
+        all_projects: bool = False,
+        limit: int | None = None,
+        work_done_token: int | str | None = None,
+        timeout: float | None = None,
     ) -> wire.SearchResult:
         """Full text over all that was said.
 
@@ -230,7 +238,10 @@ class SessionMethods:
         Raises `StorageFailed`.
         """
         return self._call(
-            "session/search", {"query": query, "cwd": cwd, "allProjects": all_projects, "limit": limit}, results.SESSION_SEARCH, timeout
+            "session/search",
+            {"query": query, "cwd": cwd, "allProjects": all_projects, "limit": limit, "workDoneToken": work_done_token},
+            results.SESSION_SEARCH,
+            timeout,
         )
 
     def export(self, session_id: str, format: Literal["html", "json", "markdown"], *, timeout: float | None = None) -> wire.ExportResult:
@@ -249,6 +260,7 @@ class SessionMethods:
         cwd: str | None = None,
         all_projects: bool = False,
         since: str | None = None,
+        work_done_token: int | str | None = None,
         timeout: float | None = None,
     ) -> wire.StatsResult:
         """Tokens, cache, cost and latency.
@@ -259,7 +271,7 @@ class SessionMethods:
         """
         return self._call(
             "session/stats",
-            {"sessionId": session_id, "cwd": cwd, "allProjects": all_projects, "since": since},
+            {"sessionId": session_id, "cwd": cwd, "allProjects": all_projects, "since": since, "workDoneToken": work_done_token},
             results.SESSION_STATS,
             timeout,
         )

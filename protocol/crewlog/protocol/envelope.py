@@ -14,6 +14,7 @@ from crewlog.storage import rawjson
 Id = int | str
 _P = TypeVar("_P", bound=msgspec.Struct)
 NULL = Raw(b"null")
+EMPTY = Raw(b"{}")
 
 
 class Message(msgspec.Struct):
@@ -24,6 +25,7 @@ class Message(msgspec.Struct):
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
+    jsonrpc: str = ""
 
     @property
     def is_response(self) -> bool:
@@ -52,16 +54,7 @@ class _Envelope(msgspec.Struct):
     error: Raw | UnsetType = UNSET
 
 
-class _Fast(msgspec.Struct):
-    method: str = ""
-    id: Id | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    jsonrpc: str = ""
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
-
-_fast_decoder = msgspec.json.Decoder(_Fast)
+_message_decoder = msgspec.json.Decoder(Message)
 _decoder = msgspec.json.Decoder(_Envelope)
 _MAX_ID_DIGITS = 100
 
@@ -71,12 +64,12 @@ def decode_message(body: bytes) -> Message:
     if not body.isascii():
         _check_utf8(body)
     try:
-        fast = _fast_decoder.decode(body)
+        message = _message_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(body)
-    if fast.jsonrpc != "2.0" or not (fast.method or fast.result is not UNSET or fast.error is not UNSET):
+    if message.jsonrpc != "2.0" or message.id is None or not (message.method or message.result is not UNSET or message.error is not UNSET):
         return _decode_slowly(body)
-    return Message(fast.id, fast.method, fast.params, fast.result, fast.error)
+    return message
 
 
 def _check_utf8(body: bytes) -> None:
@@ -96,13 +89,13 @@ def _decode_slowly(body: bytes) -> Message:
     if isinstance(parts.method, UnsetType):
         if isinstance(parts.result, UnsetType) and isinstance(parts.error, UnsetType):
             raise Malformed(INVALID_REQUEST, "a message has a method, or is a response with result or error", known)
-        return Message(id, "", UNSET, parts.result, parts.error)
+        return Message(id, "", UNSET, parts.result, parts.error, "2.0")
     method = rawjson.decode_string(parts.method)
     if not method:
         raise Malformed(INVALID_REQUEST, "method must be a string that is not empty", known)
     if id is None:
         raise Malformed(INVALID_REQUEST, "id must be a number or a string; leave it out for a notification")
-    return Message(id, method, parts.params)
+    return Message(id, method, parts.params, jsonrpc="2.0")
 
 
 def _parts(body: bytes) -> _Envelope:
@@ -141,15 +134,17 @@ def _id(raw: Raw | UnsetType) -> Id | UnsetType | None:
 
 def decode_params(raw: Raw | UnsetType, decoder: msgspec.json.Decoder[_P], type_: type[_P]) -> _P:
     """The params as their struct. Absent ones and null count as `{}`. Raises `InvalidParams` with the path of the field."""
-    if isinstance(raw, UnsetType) or bytes(raw) == b"null":
-        raw = Raw(b"{}")
-    first = bytes(raw).lstrip()[:1]
-    if first != b"{":
-        what = "a list" if first == b"[" else "a single value"
-        raise InvalidParams("$", f"params must be an object with named fields, not {what}")
+    if isinstance(raw, UnsetType):
+        raw = EMPTY
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
+        content = bytes(raw).strip()
+        if content == b"null":
+            return decode_params(UNSET, decoder, type_)
+        if content[:1] != b"{":
+            what = "a list" if content[:1] == b"[" else "a single value"
+            raise InvalidParams("$", f"params must be an object with named fields, not {what}") from None
         raise _invalid(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_params_slowly(bytes(raw), type_)

@@ -62,6 +62,28 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[Event]:
         """Events in the order of their bytes."""
+        if self._buffer or self._missing or self._to_skip or self._lost:
+            return self._feed(data)
+        events, end = self._whole_frames(data)
+        return events if end == len(data) else [*events, *self._feed(data[end:])]
+
+    def _whole_frames(self, data: bytes) -> tuple[list[Event], int]:
+        """What nearly all is: messages that begin and end in `data`, with the one header that nearly all have. And where they end."""
+        events: list[Event] = []
+        at, size = 0, len(data)
+        while at < size:
+            header = _PLAIN.match(data, at)
+            if header is None:
+                break
+            start = header.end()
+            end = start + int(header[1])
+            if end > size or end - start > self.limit:
+                break
+            events.append(Frame(data[start:end]))
+            at = end
+        return events, at
+
+    def _feed(self, data: bytes) -> list[Event]:
         if self._missing:
             taken = data[: self._missing]
             self._pieces.append(taken)

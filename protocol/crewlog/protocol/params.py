@@ -27,7 +27,10 @@ class NoParams(Params):
 
 
 class InitializationOptions(Params):
-    """`home`, `cwd` (an absolute folder), `durability`, `subscribe` (as the method's params; false for no notifications)."""
+    """`home`: default `~/.codebot`, or what `--home` or `$CREWLOG_HOME` name; `cwd`: an absolute folder, by default the first workspace
+    folder, else the server's own; `durability`: whether a reply means synced to the device (`power`, the default) or handed to the kernel
+    (`process`); `subscribe`: as the method's params, all of the project of `cwd` when left out, false for no notifications.
+    """
 
     home: str | None = None
     cwd: str | None = None
@@ -59,7 +62,13 @@ class SessionCreate(Params):
     name: str = ""
 
 
-class SessionListParams(Params):
+class MayTakeLong(Params, kw_only=True):
+    """With a `workDoneToken` the client is told by `$/progress` how far the request is, once it takes longer than a moment."""
+
+    work_done_token: Annotated[int, Meta(ge=-MAX_SAFE, le=MAX_SAFE)] | str | None = None
+
+
+class SessionListParams(MayTakeLong):
     """`query`: words that name or first message must hold; `cursor`: from the page before."""
 
     cwd: str | None = None
@@ -151,7 +160,7 @@ class SessionFork(Params):
     cwd: str | None = None
 
 
-class SessionSearch(Params):
+class SessionSearch(MayTakeLong):
     """`query`: words that must all be there; `limit`: hits at the most."""
 
     query: str
@@ -167,7 +176,7 @@ class SessionExport(Params):
     format: Literal["markdown", "html", "json"]
 
 
-class SessionStats(Params):
+class SessionStats(MayTakeLong):
     """`since`: RFC 3339."""
 
     session_id: str | None = None

@@ -288,3 +288,17 @@ class WatcherState(Wire):
     kind: str
     state: str
     reason: str = ""
+
+
+class IndexState(Wire):
+    """What spares reading all sessions anew. `state`: "none" (there was no need for one yet), "reading" (it is brought up to date:
+    `readBytes` of `totalBytes` are read), "ready", or "off" (there can be none, for `reason`; logs are read instead). `sessions`: how many
+    it knows; `size`: of it, in bytes.
+    """
+
+    state: str
+    reason: str = ""
+    sessions: int = 0
+    size: int = 0
+    read_bytes: int = 0
+    total_bytes: int = 0

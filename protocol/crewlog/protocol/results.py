@@ -31,6 +31,7 @@ class Status(Wire):
     subscriptions: list[Raw]
     counters: dict[str, int]
     durability: str
+    index: records.IndexState
 
 
 class SessionAndLeaf(Wire):

@@ -49,15 +49,15 @@ class Reader:
         """One line. What is no JSON object is told in `draft.skipped`."""
         parts = members(line)
         if not parts:
-            self.draft.skipped.append(f"line {number}: no JSON object")
+            self.draft.unreadable(SOURCE, number, line, self.main_leaf)
+            self.main_leaf = self.draft.leaf_id
             return
         self.draft.cwd = self.draft.cwd or text_of(parts, "cwd")
         self._session = self._session or text_of(parts, "sessionId")
         kind = text_of(parts, "type")
-        if kind == "summary":
-            self.draft.name = text_of(parts, "summary") or self.draft.name
-        elif kind == "custom-title":
-            self.draft.name = text_of(parts, "customTitle") or self.draft.name
+        if kind in ("summary", "custom-title"):
+            self.draft.name = text_of(parts, "summary") or text_of(parts, "customTitle") or self.draft.name
+            self._other(parts, line, kind)
         elif parts.get("isSidechain") == b"true" and kind in _TALKING:
             self._side(parts, line, kind)
         elif kind in _TALKING:

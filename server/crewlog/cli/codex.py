@@ -43,7 +43,7 @@ class Reader:
         """One line. What is no JSON object is told in `draft.skipped`."""
         parts = members(line)
         if not parts:
-            self.draft.skipped.append(f"line {number}: no JSON object")
+            self.draft.unreadable(SOURCE, number, line)
             return
         when, kind = text_of(parts, "timestamp"), text_of(parts, "type")
         payload = members(parts["payload"]) if "payload" in parts else parts

@@ -31,12 +31,12 @@ LAZY = {
 
 class _Lazy(click.Group):
     def invoke(self, context: click.Context) -> object:
-        """A reader that went away, as in `crewlog … | head`, is no failure."""
+        """A reader that went away, as in `crewlog … | head`, is no failure. Raises `OSError` where the output cannot be written."""
         try:
             done = super().invoke(context)
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python must not complain at its end either
+            _discard_output()
             return None
         return done
 
@@ -57,8 +57,15 @@ class _Lazy(click.Group):
             formatter.write_dl(sorted(rows.items()))
 
 
+def _discard_output() -> None:
+    """Python writes what is left in its buffer when it ends, and must not complain then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--home", metavar="DIR", help="The home folder (default ~/.codebot; $CREWLOG_HOME overrides).")
+@click.option(
+    "--home", metavar="DIR", type=click.Path(file_okay=False), help="The home folder (default ~/.codebot; $CREWLOG_HOME overrides)."
+)
 @click.version_option(package_name="crewlog", prog_name="crewlog", message="%(prog)s %(version)s")
 def crewlog(home: str | None) -> None:
     """The records of coding agents at work: sessions, tasks, plans, teams.
@@ -120,20 +127,26 @@ def run(arguments: Sequence[str]) -> int:
 
 def _refused(error: Exception, *, as_json: bool) -> int:
     """Tells the kind of an error on standard error. One that is none of ours is a fault of the program, and raised again."""
+    from crewlog.cli.output import complain
     from crewlog.protocol.errors import to_wire
 
     told = to_wire(error)
     if told is None:
         from crewlog.client.errors import ClientError
 
-        if not isinstance(error, ClientError):
+        if isinstance(error, OSError):
+            _discard_output()
+            complain("ioFailed", f"{error.filename or 'standard output'}: {error.strerror or error}", as_json=as_json)
+        elif isinstance(error, ClientError):
+            name = type(error).__name__
+            complain(name[0].lower() + name[1:], str(error), as_json=as_json)
+        else:
             raise error
-        click.echo(f"crewlog: {type(error).__name__[0].lower()}{type(error).__name__[1:]}: {error}", err=True)
         return REFUSED
     if as_json:
         from crewlog.protocol.wire_json import encode_json
 
         click.echo(encode_json({"error": {"code": told.code, "message": told.message, "data": told.data}}), err=True)
     else:
-        click.echo(f"crewlog: {told.kind}: {told.message}", err=True)
+        complain(told.kind, told.message)
     return REFUSED

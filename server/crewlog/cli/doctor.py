@@ -12,7 +12,7 @@ import click
 
 from crewlog.cli import options
 from crewlog.cli.local import chosen_home
-from crewlog.cli.output import say, say_json, sized, styled, table
+from crewlog.cli.output import complain, say, say_json, sized, styled, table
 from crewlog.storage.doctor import Finding, Report, examine, mend
 from crewlog.storage.home import Home
 
@@ -49,7 +49,7 @@ def doctor(fix: bool, quiet: bool, home: str | None, as_json: bool) -> None:
         if not quiet:
             _tell_usage(after)
     if remaining:
-        click.echo(f"crewlog: problemsFound: {len(remaining)} in {place.path}", err=True)
+        complain("problemsFound", f"{len(remaining)} in {place.path}", as_json=as_json)
         sys.exit(1)
 
 

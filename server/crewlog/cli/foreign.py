@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, new_id, write_entry
+from crewlog.storage.entries import HEADER_ID, NotAnEntry, new_id, read_entry, write_entry
 from crewlog.storage.files import POWER
 from crewlog.storage.home import Home
+from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.manager import SUFFIX, SessionManager
 from crewlog.storage.records import Entry, EntryKind
 from crewlog.storage.transcripts import TranscriptStore
@@ -51,33 +52,115 @@ class Draft(msgspec.Struct):
         digits = "".join(character for character in self.source_id.lower() if character in "0123456789abcdef")
         return digits[-8:].rjust(8, "0")
 
-    def write(self, home: Home, leaf_id: str) -> str | None:
-        """Writes the session, with `leaf_id` as its leaf; its id. None where it is there already."""
+    def unreadable(self, source: str, number: int, line: bytes, parent_id: str | None = None) -> None:
+        """Keeps a line that is no record, as the text that it is, and tells of it in `skipped`."""
+        self.skipped.append(f"line {number}: no JSON object")
+        text = line.decode("utf-8", "backslashreplace")
+        self.add(f"{source.partition('-')[0]}_unreadable", {"from": source, "record": None, "line": number, "text": text}, "", parent_id)
+
+    def write(self, home: Home, leaf_id: str) -> Written:
+        """Writes the session, with `leaf_id` as its leaf; of one that is there already, what was added to the source since.
+
+        Raises `ForeignFile` where another session has its id.
+        """
         session_id = self.session_id()
-        new_agents = self._write_transcripts(home, session_id)
+        agents = self._write_transcripts(home, session_id)
         if not self.entries:
-            return session_id if new_agents else None
+            return Written(session_id, agents, not agents)
         folder = home.sessions(self.cwd)
-        if any(name.endswith(f"_{session_id}{SUFFIX}") for name in _names(folder)):
-            return None
-        if leaf_id != self.entries[-1].id:
-            self.add(EntryKind.SESSION_INFO, {}, self.entries[-1].timestamp, leaf_id)
+        there = next((name for name in sorted(_names(folder)) if name.endswith(f"_{session_id}{SUFFIX}")), None)
+        if there is not None:
+            return Written(session_id, agents + self._catch_up(home, os.path.join(folder, there), leaf_id), True)
+        count = len(self.entries)
+        self._end_at(leaf_id)
         date = next((entry.timestamp[:10] for entry in self.entries if entry.timestamp != times.ZERO), times.local_date())
         path = os.path.join(folder, f"{date}_{session_id}{SUFFIX}")
         lines = b"".join(write_entry(entry) for entry in self.entries)
         SessionManager(folder, durability=POWER, root=home.path).write_new(path, session_id, self.cwd, self.name, lines).close()
-        return session_id
+        return Written(session_id, count, False)
+
+    def _end_at(self, leaf_id: str) -> None:
+        """The entry on the last line is the leaf."""
+        if leaf_id != self.entries[-1].id:
+            self.add(EntryKind.SESSION_INFO, {}, self.entries[-1].timestamp, leaf_id)
+
+    def _catch_up(self, home: Home, path: str, leaf_id: str) -> int:
+        """Appends the entries that the log at `path` does not hold, each where it belongs; how many. Who went on from the session in the
+        meantime stays where he is.
+        """
+        log = AppendLog(path, durability=POWER, root=home.path)
+        log.begin_append()
+        try:
+            with log.lock:
+                held = _held(log)
+                known = {entry.id for entry in held}
+                places: dict[tuple[str, bytes], list[str]] = {}
+                for entry in reversed(held):
+                    places.setdefault((entry.kind, bytes(entry.data)), []).append(entry.id)
+                ids = {HEADER_ID: HEADER_ID}
+                new: list[Entry] = []
+                for entry in self.entries:
+                    standing = places.get((entry.kind, bytes(read_entry(write_entry(entry)[:-1]).data)))
+                    if standing:
+                        ids[entry.id] = standing.pop()
+                        continue
+                    ids[entry.id] = new_id(known)
+                    known.add(ids[entry.id])
+                    new.append(Entry(entry.kind, ids[entry.id], ids[entry.parent_id], entry.timestamp, entry.data))
+                if len(new) == len(self.entries):
+                    raise ForeignFile(f"another session has its id, {self.session_id()}, in {path}")
+                if not new:
+                    return 0
+                count, last = len(new), held[-1]
+                is_mark = last.kind == EntryKind.SESSION_INFO and bytes(last.data) == b"{}"
+                leaf = ids[leaf_id] if last.id in ids.values() or is_mark else last.id
+                if leaf != new[-1].id:
+                    new.append(Entry(EntryKind.SESSION_INFO, new_id(known), leaf, new[-1].timestamp, msgspec.Raw(b"{}")))
+                log.append(b"".join(write_entry(entry) for entry in new))
+            log.sync()
+            return count
+        finally:
+            log.close()
 
     def _write_transcripts(self, home: Home, session_id: str) -> int:
-        """Those that are not there yet; how many."""
+        """Appends the messages that are not there yet; how many."""
         if not self.transcripts:
             return 0
         store = TranscriptStore(home.transcripts(session_id), root=home.path)
-        new = [agent for agent in self.transcripts if not store.count(agent)]
-        for agent in new:
-            store.append(agent, self.transcripts[agent])
+        added = 0
+        for agent, messages in self.transcripts.items():
+            new = messages[store.count(agent) :]
+            if new:
+                store.append(agent, new)
+            added += len(new)
         store.close()
-        return len(new)
+        return added
+
+
+class Written(msgspec.Struct):
+    """What became of a draft: `added` entries and messages, into a session that was `there` already or into a new one."""
+
+    session_id: str
+    added: int
+    there: bool
+
+
+def _held(log: AppendLog) -> list[Entry]:
+    """The entries of a log; what is none is passed over: doctor tells of it."""
+    held: list[Entry] = []
+
+    def accept(line: Line) -> bool:
+        try:
+            held.append(read_entry(line.content))
+        except NotAnEntry:
+            return False
+        return True
+
+    def accept_line(line: Line) -> None:
+        accept(line)
+
+    log.read_added(accept_line, accept)
+    return held
 
 
 def _names(folder: str) -> list[str]:

@@ -73,9 +73,9 @@ def mermaid(tasks: Sequence[TaskRecord]) -> str:
     names = {task.id: f"t{number}" for number, task in enumerate(tasks, 1)}
     lines = ["flowchart LR"]
     for task in tasks:
-        owner = f"<br/>{_label(holder(task))}" if holder(task) else ""
+        owner = f"<br/>{_label(one_line(holder(task)))}" if holder(task) else ""
         status = f":::{task.status}" if task.status in STATUS_SIGNS else ""
-        lines.append(f'    {names[task.id]}["#35;{_label(task.id)} {_label(one_line(task.subject, 80))}{owner}"]{status}')
+        lines.append(f'    {names[task.id]}["#35;{_label(one_line(task.id))} {_label(one_line(task.subject, 80))}{owner}"]{status}')
     lines += [f"    {names[blocker]} --> {names[blocked]}" for blocker, blocked in edges(tasks)]
     lines += [
         "    classDef pending fill:#fff8e1,stroke:#b28704,color:#333",

@@ -13,7 +13,7 @@ import msgspec
 from crewlog.cli import claude_code, codex, options
 from crewlog.cli.foreign import Draft, ForeignFile, imported, members
 from crewlog.cli.local import chosen_home
-from crewlog.cli.output import say, say_json, styled
+from crewlog.cli.output import complain, say, say_json, styled
 from crewlog.storage import rawjson
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import POWER
@@ -28,7 +28,9 @@ paths = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type
 
 
 class Outcome(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What became of one file or folder: `id` names the session or task list; `there` if it was imported before."""
+    """What became of one file or folder: `id` names the session or task list; `there` if it was imported before; `count`: entries and
+    messages, or tasks, that were added now.
+    """
 
     path: str
     kind: str
@@ -43,7 +45,8 @@ class Outcome(msgspec.Struct, rename="camel", omit_defaults=True):
 def import_() -> None:
     """Bring in the sessions and tasks of other agents.
 
-    Nothing of theirs is changed, and each record of ours keeps the original it was made of. What was imported before is left as it is.
+    Nothing of theirs is changed, and each record of ours keeps the original it was made of. Of a session that was imported before,
+    what was added to it since comes in; a task list that was is left as it is.
     """
 
 
@@ -94,11 +97,10 @@ def _session(home: Home, path: Path, reader_of: type[claude_code.Reader] | type[
         draft = _read(path, reader_of)
         draft.cwd = draft.cwd or str(path.absolute().parent)
         leaf = draft.leaf_id
-        session_id = draft.write(home, leaf)
+        done = draft.write(home, leaf)
     except ForeignFile as error:
         return Outcome(str(path), "session", problem=str(error))
-    there = session_id is None
-    return Outcome(str(path), "session", session_id or draft.session_id(), len(draft.entries), there, skipped=draft.skipped)
+    return Outcome(str(path), "session", done.session_id, done.added, done.there, skipped=draft.skipped)
 
 
 def _read(path: Path, reader_of: type[claude_code.Reader] | type[codex.Reader]) -> Draft:
@@ -107,7 +109,9 @@ def _read(path: Path, reader_of: type[claude_code.Reader] | type[codex.Reader]) 
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if line.strip():
+                if not line.endswith(b"\n") and not members(line):
+                    reader.draft.skipped.append(f"line {number}: no line end, still being written or torn; it comes in when it is whole")
+                elif line.strip():
                     reader.read(line.strip(), number)
     except OSError as error:
         raise StorageFailed.from_os(error, str(path)) from error
@@ -186,13 +190,16 @@ def _tell(outcomes: Sequence[Outcome], as_json: bool) -> None:
         if not outcomes:
             say("Nothing to import there.")
     if outcomes and all(outcome.problem for outcome in outcomes):
-        click.echo("crewlog: notImported: nothing of that could be read", err=True)
+        complain("notImported", "nothing of that could be read", as_json=as_json)
         sys.exit(1)
 
 
 def _line(outcome: Outcome) -> str:
     if outcome.problem:
         return f"{styled('skipped', 'red')}  {styled(outcome.path)}: {styled(outcome.problem)}"
-    what = "is here already" if outcome.there else f"{outcome.count} {'tasks' if outcome.kind == 'tasks' else 'entries'}"
-    odd = f"  ({len(outcome.skipped)} lines or files could not be read)" if outcome.skipped else ""
+    what = f"{outcome.count} {'tasks' if outcome.kind == 'tasks' else 'entries'}"
+    if outcome.there:
+        what = f"is here already; {what} were added since" if outcome.count else "is here already"
+    kept = ", see --json" if outcome.kind == "session" else ""
+    odd = f"  ({len(outcome.skipped)} lines or files could not be read{kept})" if outcome.skipped else ""
     return f"{styled(outcome.id, 'cyan')}  {what}{odd}  {styled(outcome.path, dim=True)}"

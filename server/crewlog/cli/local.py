@@ -20,6 +20,7 @@ from crewlog.protocol.wire_json import encode_json
 from crewlog.server.call import Call
 from crewlog.server.workspace import Workspace
 from crewlog.storage import rawjson
+from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import POWER
 from crewlog.storage.home import VARIABLE, resolve_home
 
@@ -29,18 +30,42 @@ LIST_VARIABLE = "CREWLOG_LIST"
 
 
 def chosen_home(option: str | None) -> str:
-    """The home folder as formats.md orders it; says so where the environment overrules what was typed."""
+    """The home folder as formats.md orders it; says so where the environment overrules what was typed.
+
+    Raises `StorageFailed` for something that is there and is no folder.
+    """
     home = resolve_home(option)
     if option is not None and os.path.abspath(os.path.expanduser(option)) != home:
         click.echo(f"crewlog: ${VARIABLE} overrides --home: {home}", err=True)
+    if os.path.lexists(home) and not os.path.isdir(home):
+        raise StorageFailed(home, "ENOTDIR", "it is no folder, so that it cannot be a home")
     return home
+
+
+def _project_folder(named: str | None) -> str:
+    """The folder that names the project. Raises a usage error where one stands in a folder that was deleted."""
+    try:
+        return os.path.abspath(os.path.expanduser(named or os.getcwd()))
+    except FileNotFoundError:
+        raise click.UsageError("the folder you stand in is not there any more; name the project with --project") from None
+
+
+def _encoded(name: str, value: object) -> bytes:
+    """A param as JSON. Raises a usage error for text that came as bytes other than UTF-8: no reader would get it back as it was."""
+    for text in (value, *value) if isinstance(value, list) else (value,):
+        if isinstance(text, str):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise click.UsageError(f"{name.replace('_', ' ')}: {text!a} is no UTF-8 text") from None
+    return encode_json(value)
 
 
 class Local:
     """One home, as a command works in it; `project` names the project (default: the folder one stands in)."""
 
-    def __init__(self, home: str | None, project: str | None = None) -> None:
-        self.ws = Workspace(chosen_home(home), os.path.abspath(os.path.expanduser(project or os.getcwd())), POWER)
+    def __init__(self, home: str | None, project: str | None = None, *, quiet: bool = False) -> None:
+        self.ws = Workspace(resolve_home(home) if quiet else chosen_home(home), _project_folder(project), POWER)
 
     def ask(self, method: str, type: type[R], **params: object) -> R:
         """The result of a method, as its server would give it. None among `params` stands for "left out".
@@ -48,7 +73,7 @@ class Local:
         Raises what the method raises, `InvalidParams` for params that its table refuses.
         """
         type_ = METHODS[method].params
-        document = rawjson.join_members({_camel(name): encode_json(value) for name, value in params.items() if value is not None})
+        document = rawjson.join_members({_camel(name): _encoded(name, value) for name, value in params.items() if value is not None})
         given = decode_params(msgspec.Raw(document), msgspec.json.Decoder(type_), type_)
         result: R = _handler(method)(self.ws, given, Call({}, {}))
         return result

@@ -1,26 +1,27 @@
 """`crewlog tasks next --wait … --exec …`: waits for work, runs a command for it, and completes it or gives it back by its exit code.
 
-While the command runs, this process's server renews the lease. Were both killed, the lease would lapse, and the task could be taken.
+While the command runs, this process's server renews the lease. Were this process killed, the server and the command would end with it, the
+lease would lapse, and the task could be taken.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
-import subprocess
-import threading
-from types import FrameType
 
 import msgspec
 
 from crewlog.cli.output import complain, say, say_json
+from crewlog.cli.runner import run_command
 from crewlog.cli.tasks import describe, read_task
 from crewlog.client import Client, Task
-from crewlog.storage.errors import LeaseLost
+from crewlog.client.errors import ClientError
+from crewlog.storage.errors import LeaseLost, StorageError
 
 DEFAULT_LEASE_MS = 60_000
 """With --exec there is always a lease: who dies must not keep the task."""
-SECOND_SIGNAL_KILLS = 2
+LONGEST_VARIABLE = 100 * 1024
+"""Bytes. Linux takes 128 KiB with the name, and all of them together with the command line in some MiB; macOS 1 MiB altogether."""
 
 
 class Taking(msgspec.Struct):
@@ -48,7 +49,7 @@ def take_next(taking: Taking, command: str | None, *, as_json: bool) -> int:
             match=taking.match,
         )
         if task is None:
-            complain("noTask", f"nothing could be claimed in {taking.list_id}")
+            complain("noTask", f"nothing could be claimed in {taking.list_id}", as_json=as_json)
             return 1
         if command is None:
             _tell(task, as_json)
@@ -64,8 +65,13 @@ def _tell(task: Task, as_json: bool) -> None:
 
 
 def _work(client: Client, taking: Taking, task: Task, command: str, as_json: bool) -> int:
-    client.task.update(taking.list_id, task.id, status="in_progress")
-    code = _run(command, _environment(taking, task))
+    try:
+        client.task.update(taking.list_id, task.id, status="in_progress")
+        code = run_command(command, _environment(taking, task))
+    except BaseException:  # it could not be started, or Ctrl-C came before it was: nobody works on it
+        with contextlib.suppress(StorageError, ClientError):
+            client.task.update(taking.list_id, task.id, status="pending", owner="")
+        raise
     try:
         if code == 0:
             done = client.task.update(taking.list_id, task.id, status="completed")
@@ -74,10 +80,10 @@ def _work(client: Client, taking: Taking, task: Task, command: str, as_json: boo
             return 0
         client.task.update(taking.list_id, task.id, status="pending", owner="")
     except LeaseLost as error:
-        complain("leaseLost", str(error))
+        complain("leaseLost", str(error), as_json=as_json)
         return 1
     what = f"signal {-code}" if code < 0 else f"exit code {code}"
-    complain("commandFailed", f"{what}; task {task.id} is given back")
+    complain("commandFailed", f"{what}; task {task.id} is given back", as_json=as_json)
     return 1
 
 
@@ -93,26 +99,8 @@ def _environment(taking: Taking, task: Task) -> dict[str, str]:
         "CREWLOG_TASK_SUBJECT": record.subject,
         "CREWLOG_TASK_DESCRIPTION": record.description,
     }
+    for name, value in list(told.items()):
+        if len(value.encode("utf-8", "surrogateescape")) > LONGEST_VARIABLE:
+            del told[name]
+            complain("tooLarge", f'{name} is left out, too large for a variable; see `crewlog tasks show "$CREWLOG_TASK_ID" --json`')
     return {**os.environ, **{name: value.replace("\0", "") for name, value in told.items()}}
-
-
-def _run(command: str, environment: dict[str, str]) -> int:
-    """The command's exit code, negative for a signal. Ctrl-C and SIGTERM go to the command, so that its task is given back in order."""
-    process = subprocess.Popen(command, shell=True, env=environment)  # noqa: S602  # a shell command is what the user typed
-    received = 0
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if number == signal.SIGINT and received < SECOND_SIGNAL_KILLS:
-            return  # a terminal has sent it to the command too
-        process.send_signal(number if received < SECOND_SIGNAL_KILLS else signal.SIGTERM)
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        return process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -9,14 +9,16 @@ import sys
 import time
 import unicodedata
 from collections.abc import Sequence
+from typing import TypeVar
 
 import click
 import msgspec
 
 from crewlog.protocol.wire_json import encode_json
-from crewlog.storage import times
+from crewlog.storage import rawjson, times
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+T = TypeVar("T")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
 STATUS_COLOURS = {"pending": "yellow", "in_progress": "cyan", "completed": "green"}
 STATUS_SIGNS = {"pending": "○", "in_progress": "◐", "completed": "●"}
@@ -33,8 +35,13 @@ def say(text: str = "") -> None:
     click.echo(_harmless(kept).encode("utf-8", "backslashreplace"), color=True)
 
 
-def complain(kind: str, text: str) -> None:
-    """To standard error, as all refusals are told."""
+def complain(kind: str, text: str, *, as_json: bool = False) -> None:
+    """To standard error, as all refusals are told; `as_json` in the form of the wire. These kinds are the
+    command line's own: they have no code.
+    """
+    if as_json:
+        click.echo(encode_json({"error": {"message": text, "data": {"kind": kind}}}), err=True)
+        return
     click.echo(f"crewlog: {kind}: {_harmless(_STYLE.sub('', text))}".encode("utf-8", "backslashreplace"), err=True)
 
 
@@ -140,6 +147,24 @@ def _harmless(text: str) -> str:
     parts = _STYLE.split(text)
     styles = [*_STYLE.findall(text), ""]
     return "".join(_CONTROL.sub("�", part) + style for part, style in zip(parts, styles))
+
+
+def read_record(raw: msgspec.Raw | bytes, type: type[T]) -> T:
+    """A record as it is on disk, read to be shown: half of a surrogate pair in a text is no hindrance.
+
+    Raises `msgspec.ValidationError` for another shape.
+    """
+    try:
+        return msgspec.json.decode(raw, type=type)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        from crewlog.protocol.lenient import convert
+
+        try:
+            return convert(rawjson.to_utf8(bytes(raw)), type)
+        except rawjson.Invalid as error:
+            raise msgspec.ValidationError(str(error)) from None
 
 
 def raw_text(raw: msgspec.Raw | bytes, name: str) -> str:

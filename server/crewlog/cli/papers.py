@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import BinaryIO, ParamSpec, TypeVar
 
 import click
-import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import ago, markdown, one_line, say, say_json, sized, styled, table, told
+from crewlog.cli.output import ago, markdown, one_line, read_record, say, say_json, sized, styled, table, told
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage import times
@@ -18,7 +17,7 @@ from crewlog.storage.errors import PlanChanged, StorageFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
-name = click.argument("name")
+name = click.argument("name", shell_complete=options.completed_by("plans"))
 
 
 def text_options(command: Callable[P, T]) -> Callable[P, T]:
@@ -156,9 +155,17 @@ def _show(found: r.HistoryListResult, as_json: bool) -> None:
         return
     rows = []
     for raw in found.items:
-        line = msgspec.json.decode(raw, type=records.HistoryRecord)
-        when = ago(times.format_ns(line.timestamp * 1_000_000)) if line.timestamp else ""
+        line = read_record(raw, records.HistoryRecord)
+        when = _ago(line.timestamp)
         rows.append([when, styled(line.sessionId, "cyan"), styled(one_line(line.display))])
     say(table(rows, ["WHEN", "SESSION", "TEXT"], flexible=2) if rows else "Nothing was typed here.")
     if found.total > len(found.items):
         say(styled(f"{len(found.items)} of {found.total}", dim=True))
+
+
+def _ago(milliseconds: int) -> str:
+    """Nothing for no time, and for one that no calendar has."""
+    try:
+        return ago(times.format_ns(milliseconds * 1_000_000)) if milliseconds else ""
+    except (OSError, OverflowError, ValueError):
+        return ""

@@ -18,6 +18,15 @@ EXITS = (
     ("1", "refused; standard error has the error's kind and a sentence (crewlog: blocked: …), with --json the error as on the wire"),
     ("2", "the command line was not understood"),
 )
+KINDS = (
+    ("noTask", "there was no task to be had"),
+    ("commandFailed", "the command of `tasks next --exec` ended with another code than 0, or by a signal; its task is given back"),
+    ("problemsFound", "doctor found errors or warnings, or could not mend all"),
+    ("notImported", "nothing of what was named could be read as a session of that agent"),
+    ("tooLarge", "a note, no refusal: a part of the task does not fit into the environment of the command"),
+    ("ioFailed", "the system refused what is no matter of the records, such as writing to standard output"),
+)
+"""What the command line refuses by itself; all others are those of the protocol."""
 ENVIRONMENT = (
     ("CREWLOG_HOME", "the home folder; overrides --home"),
     ("CREWLOG_LIST", "the task list that is meant where --list names none"),
@@ -64,6 +73,8 @@ def markdown() -> str:
     """docs/cli.md."""
     lines = ["# The command line", "", "Made by `python -m crewlog.cli.reference` from the commands; do not edit.", ""]
     lines += ["Exit codes:", "", *(f"- `{code}`: {told}" for code, told in EXITS), ""]
+    lines += ["Kinds of errors are those of the [protocol](protocol.md#errors), and the command line's own:", ""]
+    lines += [*(f"- `{kind}`: {told}" for kind, told in KINDS), ""]
     lines += ["Environment:", "", *(f"- `{name}`: {told}" for name, told in ENVIRONMENT), ""]
     for name, command, context in commands():
         lines += [f"## {name}", "", "```", f"{name} {_usage(command, context)}".rstrip(), "```", "", _text(command), ""]
@@ -86,6 +97,7 @@ def man_page() -> str:
         for option, text in _options(command, context):
             lines += [".TP", rf"\fB{_escape(option)}\fR", _escape(text)]
     lines += [".SH EXIT STATUS", *(line for code, told in EXITS for line in (".TP", rf"\fB{code}\fR", _escape(told)))]
+    lines += [".SH ERRORS", *(line for kind, told in KINDS for line in (".TP", rf"\fB{kind}\fR", _escape(told)))]
     lines += [".SH ENVIRONMENT", *(line for name, told in ENVIRONMENT for line in (".TP", rf"\fB{_escape(name)}\fR", _escape(told)))]
     return "\n".join(lines) + "\n"
 

@@ -9,13 +9,13 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import ago, markdown, one_line, say, say_json, sized, styled, table, told
+from crewlog.cli.output import ago, markdown, one_line, read_record, say, say_json, sized, styled, table, told
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage import times
 
 everywhere = click.option("--all", "all_projects", is_flag=True, help="The sessions of all projects.")
-session = click.argument("session")
+session = click.argument("session", shell_complete=options.completed_by("sessions"))
 
 
 @click.group()
@@ -93,12 +93,18 @@ def _show_entries(local: Local, session_id: str, limit: int | None, as_json: boo
         say_json(page)
         return
     for raw in page.entries:
-        entry = msgspec.json.decode(raw, type=records.EntryRecord)
-        say(
-            f"{styled(entry.id, 'cyan')}  {styled(entry.kind, bold=True)}  {styled(one_line(bytes(entry.data).decode('utf-8', 'replace')))}"
-        )
+        say(_entry_line(raw))
     if page.broken is not None:
         say(styled(f"the chain breaks here: {page.broken.reason}; see `crewlog doctor`", "red"))
+
+
+def _entry_line(raw: msgspec.Raw) -> str:
+    try:
+        entry = read_record(raw, records.EntryRecord)
+    except msgspec.ValidationError:  # of a shape that is no entry's; a reader of text sees what it is
+        return styled(one_line(bytes(raw).decode("utf-8", "replace")), dim=True)
+    data = one_line(bytes(entry.data).decode("utf-8", "replace"))
+    return f"{styled(entry.id, 'cyan')}  {styled(entry.kind, bold=True)}  {styled(data)}"
 
 
 @sessions.command()
@@ -123,7 +129,7 @@ def search(query: tuple[str, ...], limit: int | None, all_projects: bool, projec
 
 
 @sessions.command()
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=options.completed_by("sessions"))
 @click.option("--since", help="Only what was spent since then: a date or an RFC 3339 time.")
 @everywhere
 @options.project
@@ -188,7 +194,7 @@ def export(session: str, format_: str, output: Path | None, project: str | None,
 @sessions.command()
 @session
 @click.option("--at", "entry_id", metavar="ENTRY", help="The last entry to take over (default: the newest).")
-@click.option("--into", "cwd", metavar="DIR", help="The new session's folder (default: the old one's).")
+@click.option("--into", "cwd", metavar="DIR", type=options.FOLDER, help="The new session's folder (default: the old one's).")
 @options.project
 @options.home_and_json
 def fork(session: str, entry_id: str | None, cwd: str | None, project: str | None, home: str | None, as_json: bool) -> None:

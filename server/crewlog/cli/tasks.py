@@ -9,14 +9,15 @@ import msgspec
 
 from crewlog.cli import graph, options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import complain, one_line, say, say_json, styled, table, told
+from crewlog.cli.output import complain, one_line, read_record, say, say_json, styled, table, told
 from crewlog.protocol import results as r
 from crewlog.protocol.records import Counts, TaskRecord
 from crewlog.storage import rawjson
 from crewlog.storage.errors import LeaseLost, TaskNotFound
 
-task_id = click.argument("task_id", metavar="TASK")
-several = click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
+known = options.completed_by("tasks")
+task_id = click.argument("task_id", metavar="TASK", shell_complete=known)
+several = click.argument("task_ids", metavar="TASK...", nargs=-1, required=True, shell_complete=known)
 
 
 @click.group()
@@ -28,7 +29,7 @@ def tasks() -> None:
 
 
 def read_task(raw: msgspec.Raw | bytes) -> TaskRecord:
-    return msgspec.json.decode(raw, type=TaskRecord)
+    return read_record(raw, TaskRecord)
 
 
 def describe(task: TaskRecord) -> str:
@@ -45,7 +46,12 @@ def _tell_task(as_json: bool, raw: msgspec.Raw) -> None:
 
 @tasks.command("list")
 @click.option("--status", type=click.Choice(["pending", "in_progress", "completed"]), help="Only those.")
-@click.option("--owner", metavar="NAME", help="Only those that NAME holds; empty for those nobody holds.")
+@click.option(
+    "--owner",
+    metavar="NAME",
+    shell_complete=options.completed_by("owners"),
+    help="Only those that NAME holds; empty for those nobody holds.",
+)
 @click.option("--claimable", is_flag=True, help="Only those that a claim would get now.")
 @click.option("--lists", "show_lists", is_flag=True, help="The lists there are, in place of tasks.")
 @options.task_list
@@ -140,8 +146,8 @@ def show(task_id: str, list_id: str | None, project: str | None, home: str | Non
 @click.argument("subject")
 @click.option("--description", "-d", help="What is to be done.")
 @click.option("--active-form", help="What to show while somebody is at it: “Fixing the parser”.")
-@click.option("--blocked-by", "-b", multiple=True, metavar="TASK", help="It waits for this task; may be repeated.")
-@click.option("--blocks", multiple=True, metavar="TASK", help="This task waits for it; may be repeated.")
+@click.option("--blocked-by", "-b", multiple=True, metavar="TASK", shell_complete=known, help="It waits for this task; may be repeated.")
+@click.option("--blocks", multiple=True, metavar="TASK", shell_complete=known, help="This task waits for it; may be repeated.")
 @click.option("--meta", "-m", multiple=True, metavar="KEY=JSON", help="Metadata; what is no JSON is text; may be repeated.")
 @options.task_list
 @options.home_and_json
@@ -158,6 +164,8 @@ def add(
     as_json: bool,
 ) -> None:
     """Put a task on the board."""
+    if not subject.strip():
+        raise click.BadParameter("a task without words says nothing to those who look for work", param_hint="SUBJECT")
     local = Local(home, project)
     raw = local.ask(
         "task/create",
@@ -179,7 +187,10 @@ def _metadata(pairs: tuple[str, ...]) -> dict[str, msgspec.Raw] | None:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise click.BadParameter(f"{pair!r}: KEY=JSON is expected", param_hint="--meta")
-        raw = value.encode("utf-8", "surrogateescape")
+        try:
+            raw = value.encode()
+        except UnicodeEncodeError:
+            raise click.BadParameter(f"{pair!a} is no UTF-8 text", param_hint="--meta") from None
         try:
             rawjson.validate(raw)
         except rawjson.Invalid:
@@ -242,7 +253,7 @@ def next_(
     lease_ms = options.milliseconds(lease_s)
     raw = local.ask("task/claimNext", msgspec.Raw, list_id=chosen, owner=owner, lease_ms=lease_ms, match=wanted)
     if raw is None:
-        complain("noTask", f"nothing can be claimed in {chosen} now; wait for work with --wait")
+        complain("noTask", f"nothing can be claimed in {chosen} now; wait for work with --wait", as_json=as_json)
         sys.exit(1)
     _tell_task(as_json, raw)
 
@@ -281,7 +292,12 @@ def _update(local: Local, chosen: str, task_ids: tuple[str, ...], as_json: bool,
 
 @tasks.command()
 @several
-@click.option("--owner", metavar="NAME", help="Only where NAME still holds it: refused as leaseLost otherwise.")
+@click.option(
+    "--owner",
+    metavar="NAME",
+    shell_complete=options.completed_by("owners"),
+    help="Only where NAME still holds it: refused as leaseLost otherwise.",
+)
 @options.task_list
 @options.home_and_json
 def done(task_ids: tuple[str, ...], owner: str | None, list_id: str | None, project: str | None, home: str | None, as_json: bool) -> None:
@@ -320,10 +336,12 @@ def reopen(task_ids: tuple[str, ...], list_id: str | None, project: str | None, 
 @click.option("--description", "-d", help="A new description; without any of these options, your editor asks for it.")
 @click.option("--active-form", help="What to show while somebody is at it.")
 @click.option("--status", type=click.Choice(["pending", "in_progress", "completed"]), help="A new status.")
-@click.option("--owner", metavar="NAME", help="A new owner; empty for nobody.")
+@click.option("--owner", metavar="NAME", shell_complete=options.completed_by("owners"), help="A new owner; empty for nobody.")
 @click.option("--meta", "-m", multiple=True, metavar="KEY=JSON", help="Metadata; null takes the key away; may be repeated.")
-@click.option("--block-by", multiple=True, metavar="TASK", help="It shall wait for this task; may be repeated.")
-@click.option("--unblock-by", multiple=True, metavar="TASK", help="It shall no longer wait for this task; may be repeated.")
+@click.option("--block-by", multiple=True, metavar="TASK", shell_complete=known, help="It shall wait for this task; may be repeated.")
+@click.option(
+    "--unblock-by", multiple=True, metavar="TASK", shell_complete=known, help="It shall no longer wait for this task; may be repeated."
+)
 @options.task_list
 @options.home_and_json
 def edit(
@@ -399,6 +417,6 @@ def graph_(mermaid: bool, list_id: str | None, project: str | None, home: str | 
     if as_json:
         say_json({"listId": chosen, "items": found.items, "edges": [{"blocker": a, "blocked": b} for a, b in graph.edges(board)]})
     elif mermaid:
-        click.echo(graph.mermaid(board))
+        say(graph.mermaid(board))
     else:
         say(graph.tree(board) if board else f"The list {chosen} is empty.")

@@ -7,7 +7,7 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import one_line, say, say_json, styled, table
+from crewlog.cli.output import one_line, raw_text, read_record, say, say_json, styled, table
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 
@@ -15,6 +15,14 @@ from crewlog.protocol import results as r
 @click.group()
 def team() -> None:
     """Look at the team of a task list."""
+
+
+def read_member(raw: msgspec.Raw) -> records.RosterMemberRecord:
+    """A member, with what can be read of one whose fields are of other types or are missing."""
+    try:
+        return read_record(raw, records.RosterMemberRecord)
+    except msgspec.ValidationError:
+        return records.RosterMemberRecord(name=raw_text(raw, "name"), agent_type=raw_text(raw, "agent_type"))
 
 
 @team.command("show")
@@ -28,13 +36,13 @@ def show_team(list_id: str | None, project: str | None, home: str | None, as_jso
     if as_json:
         say_json(roster)
         return
-    found = msgspec.json.decode(roster, type=records.RosterRecord)
+    found = read_record(roster, records.RosterRecord)
     said = {item.agent: item.count for item in local.ask("transcript/list", r.TranscriptListResult, list_id=chosen).agents}
     if not found.team and not found.members and not said:
         say(f"The list {chosen} has no team.")
         return
     say(f"{styled(found.team or 'no name', bold=True)}  {styled(found.description)}".rstrip())
-    members = [msgspec.json.decode(raw, type=records.RosterMemberRecord) for raw in found.members]
+    members = [read_member(raw) for raw in found.members]
     rows = [
         [styled(member.name, "cyan"), styled(member.agent_type), str(said.pop(member.name, 0)), styled(one_line(member.description))]
         for member in members
@@ -49,7 +57,7 @@ def transcript() -> None:
 
 
 @transcript.command("show")
-@click.argument("agent")
+@click.argument("agent", shell_complete=options.completed_by("agents"))
 @click.option("--limit", "-n", type=click.IntRange(1, 100_000), help="Only the last so many messages.")
 @options.task_list
 @options.home_and_json
@@ -71,7 +79,7 @@ def show_transcript(agent: str, limit: int | None, list_id: str | None, project:
 
 def _say_message(raw: msgspec.Raw) -> None:
     try:
-        message = msgspec.json.decode(raw, type=records.Message)
+        message = read_record(raw, records.Message)
     except msgspec.MsgspecError:
         say(styled(one_line(bytes(raw).decode("utf-8", "replace")), dim=True))
         return

@@ -10,15 +10,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import click
 import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import colours, say, say_json
+from crewlog.cli.output import colours, read_record, say, say_json
 from crewlog.cli.tasks import read_task
+from crewlog.cli.team import read_member
 from crewlog.cli.watch_frame import Said, View, frame, message_text, plain
 from crewlog.client import Client, PlanDidChange, RosterDidChange, SessionDidChange, TaskDidChange
 from crewlog.protocol import records
@@ -78,8 +80,8 @@ def look(local: Local, list_id: str | None, note: str) -> View:
         if view.list_id:
             found = local.ask("task/list", r.TaskListResult, list_id=view.list_id)
             view.tasks, view.counts = [read_task(item) for item in found.items], found.counts
-            roster = msgspec.json.decode(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), type=records.RosterRecord)
-            view.members = [msgspec.json.decode(member, type=records.RosterMemberRecord) for member in roster.members]
+            roster = read_record(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), records.RosterRecord)
+            view.members = [read_member(member) for member in roster.members]
         if view.session is not None:
             view.said = list(_latest(local, view.session.id))
     except (StorageError, msgspec.MsgspecError) as error:
@@ -91,8 +93,8 @@ def _latest(local: Local, session_id: str) -> Iterator[Said]:
     page = local.ask("session/entries", r.EntriesResult, session_id=session_id, limit=_SAID, kinds=["message"], max_bytes=1 << 20)
     for raw in page.entries:
         try:
-            entry = msgspec.json.decode(raw, type=records.EntryRecord)
-            message = msgspec.json.decode(entry.data, type=records.Message)
+            entry = read_record(raw, records.EntryRecord)
+            message = read_record(entry.data, records.Message)
         except msgspec.MsgspecError:
             continue  # too large for the page, or of a shape of its own: there is no line to show of it
         text = message_text(message)
@@ -143,7 +145,7 @@ class _Screen:
     def run(self) -> None:
         """Returns when the user quits or the server ends. The terminal is as it was, whatever happens."""
         threading.Thread(target=self._listen, daemon=True).start()
-        with _own_terminal(), _resized(self._wake_writer):
+        with _own_terminal(self._wake), _resized(self._wake_writer):
             while not self._gone:
                 self._draw()
                 if self._user_quits():
@@ -171,24 +173,43 @@ class _Screen:
         ready, _, _ = select.select([sys.stdin, self._wake_reader], [], [], _ROUND)
         if self._wake_reader in ready:
             os.read(self._wake_reader, 4096)
-        return sys.stdin in ready and os.read(sys.stdin.fileno(), 32)[:1] in (b"q", b"Q", b"\x03", b"\x04", b"")
+        if sys.stdin not in ready:
+            return False
+        keys = os.read(sys.stdin.fileno(), 32)
+        return not keys or (not keys.startswith(b"\x1b") and any(key in b"qQ\x03\x04" for key in keys))
 
 
 @contextlib.contextmanager
-def _own_terminal() -> Iterator[None]:
+def _own_terminal(wake: Callable[[], None]) -> Iterator[None]:
     """Another screen without cursor, keys as they are typed; afterwards all as before."""
     import termios
     import tty
 
     before = termios.tcgetattr(sys.stdin)
-    sys.stdout.write("\x1b[?1049h\x1b[?25l")
-    tty.setcbreak(sys.stdin)
-    try:
-        yield
-    finally:
+
+    def enter() -> None:
+        sys.stdout.write("\x1b[?1049h\x1b[?25l")
+        tty.setcbreak(sys.stdin)
+
+    def leave() -> None:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         sys.stdout.write("\x1b[?25h\x1b[?1049l")
         sys.stdout.flush()
+
+    def stop(number: int, stack: FrameType | None) -> None:
+        """Ctrl-Z: the shell gets its terminal as it was; `fg` draws the picture anew."""
+        leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        enter()
+        wake()
+
+    stopping = signal.signal(signal.SIGTSTP, stop)
+    enter()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, stopping)
+        leave()
 
 
 @contextlib.contextmanager

@@ -85,6 +85,8 @@ class Arrangement:
         """Lists that the client worked on: they belong to what it hears of."""
         self.own_sessions: set[str] = set()
         """Sessions of the client's own project."""
+        self.known_lists: set[str] = set()
+        """Lists of which the client was told, or could know, that they hold tasks: it is told when they go, wherever to."""
         self._foreign: set[str] = set()
 
     def arrange(self) -> set[str]:
@@ -101,7 +103,8 @@ class Arrangement:
             fresh |= new
             if not any(wanted[folder].kind in _PARENTS for folder in new):
                 break  # else what came into such a folder before it was watched is wanted too
-        self._workspace.tasks.kept = frozenset(place.key for place in wanted.values() if place.kind is Kind.LIST)
+        lists = (place.key for place in wanted.values() if place.kind is Kind.LIST)
+        self._workspace.tasks.kept = frozenset(lists) | self.known_lists
         return fresh
 
     def watches_list(self, list_id: str) -> bool:

@@ -127,9 +127,20 @@ def update(ws: Workspace, params: p.TaskUpdateParams, call: Call) -> Raw | None:
     with ws.tasks.use(params.list_id) as store:
         task = store.update(params.id, change, held=_held(store, params, call))
     call.list_changed(params.list_id)
-    if task is None or task.status == TaskStatus.COMPLETED or params.owner is not UNSET:
-        call.gave_back(params.list_id, params.id)
+    _note_claim(params, task, call)
     return None if task is None else task_record(task)
+
+
+def _note_claim(params: p.TaskUpdateParams, task: Task | None, call: Call) -> None:
+    """What an update means for the leased claim of this client on the task."""
+    held = call.held_claim(params.list_id, params.id)
+    claim = task.claim if task is not None else None
+    if task is None or (params.owner is not UNSET and held is not None and (claim is None or claim.generation != held.generation)):
+        call.gave_back(params.list_id, params.id)
+    elif task.status == TaskStatus.COMPLETED:
+        call.completed(params.list_id, params.id)
+    elif params.status is not UNSET and claim is not None and not claim.lapsed:
+        call.reopened(params.list_id, params.id, claim)
 
 
 def _held(store: TaskStore, params: p.TaskUpdateParams, call: Call) -> Claim | None:

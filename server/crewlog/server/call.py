@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import Enum
 
 import msgspec
 
@@ -12,16 +13,32 @@ TaskKey = tuple[str, str]
 """(list, task)."""
 
 
-class ClaimEvent(msgspec.Struct):
-    """A task that this client took, or gave back (`claim` is None then). `renew_ms`: the lease to be renewed for it, 0 for none.
+class ClaimChange(Enum):
+    """What the client did with a claim."""
 
-    `again`: the client only renewed it, so that what was agreed about renewing stays.
+    TOOK = "took"
+    RENEWED = "renewed"
+    """What was agreed about renewing stays."""
+    GAVE_BACK = "gave back"
+    COMPLETED = "completed"
+    """The task is done, under the claim; it may be opened again."""
+    REOPENED = "reopened"
+
+
+class ClaimEvent(msgspec.Struct):
+    """A claim that this client took or changed; `claim` is None where there is none any more.
+
+    `renew_ms`: the lease to be renewed, 0 for none.
     """
 
+    change: ClaimChange
     key: TaskKey
-    claim: Claim | None
+    claim: Claim | None = None
     renew_ms: int = 0
-    again: bool = False
+
+
+def _nothing(done: int, total: int) -> None:
+    """Nobody asked for progress."""
 
 
 class Call:
@@ -30,12 +47,14 @@ class Call:
     `held`: the leased claims of this client; `revisions`: the number of the last notification of each task list.
     """
 
-    __slots__ = ("_held", "_revisions", "cancelled", "claims", "lists", "plans", "rosters", "sessions")
+    __slots__ = ("_held", "_revisions", "cancelled", "claims", "lists", "plans", "progress", "rosters", "sessions")
 
     def __init__(self, held: Mapping[TaskKey, Claim], revisions: Mapping[str, int]) -> None:
         self._held = held
         self._revisions = revisions
         self.cancelled = False
+        self.progress: Callable[[int, int], None] = _nothing
+        """To be told how much of how much is done, by what may take long."""
         self.sessions: list[str] = []
         self.lists: list[str] = []
         self.rosters: list[str] = []
@@ -62,13 +81,19 @@ class Call:
         return self._held.get((list_id, task_id))
 
     def took(self, list_id: str, task_id: str, claim: Claim, renew_ms: int) -> None:
-        self.claims.append(ClaimEvent((list_id, task_id), claim, renew_ms))
+        self.claims.append(ClaimEvent(ClaimChange.TOOK, (list_id, task_id), claim, renew_ms))
 
     def renewed(self, list_id: str, task_id: str, claim: Claim, lease_ms: int) -> None:
-        self.claims.append(ClaimEvent((list_id, task_id), claim, lease_ms, again=True))
+        self.claims.append(ClaimEvent(ClaimChange.RENEWED, (list_id, task_id), claim, lease_ms))
 
     def gave_back(self, list_id: str, task_id: str) -> None:
-        self.claims.append(ClaimEvent((list_id, task_id), None))
+        self.claims.append(ClaimEvent(ClaimChange.GAVE_BACK, (list_id, task_id)))
+
+    def completed(self, list_id: str, task_id: str) -> None:
+        self.claims.append(ClaimEvent(ClaimChange.COMPLETED, (list_id, task_id)))
+
+    def reopened(self, list_id: str, task_id: str, claim: Claim) -> None:
+        self.claims.append(ClaimEvent(ClaimChange.REOPENED, (list_id, task_id), claim))
 
     def forget(self) -> None:
         """All that was noted has been acted on."""

@@ -45,6 +45,7 @@ class Changes:
     """Watches what the client subscribed to, or waits for, and tells it of changes. Used on the loop's thread only.
 
     `list_changed` is called for each list in which something changed, `warn` with a sentence when the system does not tell of changes.
+    `since`: from when on the client expects to hear of changes, in nanoseconds since 1970.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Changes:
         waited_lists: Callable[[], set[str]],
         list_changed: Callable[[str], None],
         warn: Callable[[str], None],
+        since: int,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._workspace = workspace
@@ -75,7 +77,7 @@ class Changes:
         self._told_at = 0.0
         self._window = SHORTEST_WINDOW
         self._news = 0
-        self._since = time.time_ns()
+        self._since = since
         self._lapses: dict[str, asyncio.TimerHandle] = {}
         self.revisions: dict[str, int] = {}
         self.sent = 0
@@ -232,10 +234,32 @@ class Changes:
             else:
                 logger.error("what there is was not looked at", exc_info=error)
             for list_id in lists:
-                self._lanes.submit(Job(partial(self._tasks.open, list_id), _ignore, slow=True))
+                self._rosters.expect(list_id)
+                self._lanes.submit(Job(partial(self._tasks.open, list_id, since), partial(self._opened_tasks, list_id), slow=True))
+                self._lanes.submit(Job(partial(self._rosters.open, list_id, since), partial(self._opened_roster, list_id), slow=True))
             then()
 
         self._lanes.submit(Job(look, take, slow=True))
+
+    def _opened_tasks(self, list_id: str, found: object, error: Exception | None) -> None:
+        """`found`: whether there are tasks, and whether any of them is news."""
+        assert self._arrangement is not None
+        if error is not None:
+            logger.error("list %s was not looked at", list_id, exc_info=error)
+            return
+        assert isinstance(found, tuple)
+        some, news = found
+        if some:
+            self._arrangement.known_lists.add(list_id)
+        if news:
+            self._mark(Mark("task", list_id), None)
+
+    def _opened_roster(self, list_id: str, found: object, error: Exception | None) -> None:
+        """`found`: the document, None where it is news."""
+        if error is None and isinstance(found, bytes):
+            self._rosters.take_as_opened(list_id, found)
+        else:
+            self._mark(Mark("roster", list_id), None)
 
     def _arrange(self) -> None:
         assert self._arrangement is not None
@@ -322,8 +346,10 @@ class Changes:
         self._news = 0
         dirty, self._dirty = self._dirty, {}
         if ALL in dirty:
+            known = self._everything()  # what is there no more is not arranged for any more, and is told of all the same
             self._arrangement.arrange()
-            dirty = dict.fromkeys(self._everything())
+            del dirty[ALL]
+            dirty = dict.fromkeys([*dirty, *known, *self._everything()])
         self._turn.extend(dirty.items())
 
     def _everything(self) -> dict[Mark, None]:
@@ -333,8 +359,9 @@ class Changes:
         for kind in (Kind.LIST, Kind.PROJECT):
             for folder, _ in arrangement.folders(kind):
                 marks.update(dict.fromkeys(arrangement.content(folder)))
-                if kind is Kind.PROJECT:
-                    marks.update((Mark("session", path), None) for path in self._sessions.known_in(folder))
+        marks.update((Mark("task", list_id), None) for list_id in arrangement.known_lists)
+        marks.update((Mark("roster", list_id), None) for list_id in self._rosters.known())
+        marks.update((Mark("session", path), None) for path in self._sessions.known())
         return marks
 
     def _look(self, mark: Mark, names: set[str] | None) -> None:
@@ -384,7 +411,3 @@ class Changes:
     def _notify(self, method: str, params: object) -> None:
         self.sent += 1
         self._outbox.send(encode_notification(method, encode_result(params)))
-
-
-def _ignore(_: object, __: Exception | None) -> None:
-    """For work of which nobody waits for the result."""

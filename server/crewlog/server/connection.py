@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -218,16 +219,17 @@ class Connection:
         }
         capabilities = {"positionEncoding": "utf-16", "textDocumentSync": 0, "experimental": {"crewlog": told}}
         result = {"capabilities": capabilities, "serverInfo": {"name": "crewlog", "version": VERSION}}
+        since = time.time_ns()
         self._outbox.send(encode_reply(id, encode_result(result)))
         self._outbox.flush()
         self._lsp.remember(body)
-        self._begin_service(wishes)
+        self._begin_service(wishes, since)
 
-    def _begin_service(self, wishes: Wishes) -> None:
-        """After the reply: the stores are imported while the client reads it."""
+    def _begin_service(self, wishes: Wishes, since: int) -> None:
+        """After the reply: the stores are imported while the client reads it. From then on (`since`) it expects to hear of changes."""
         from crewlog.server.service import Service
 
-        self._service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress)
+        self._service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress, since)
         self._state = State.READY
         name_client(wishes.client)
         asyncio.get_running_loop().call_later(_PATIENCE, self._service.begin)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from crewlog.storage.files import sync_data, sync_folder
+from crewlog.storage.files import Undo, sync_data, sync_folder, take_back
 from crewlog.storage.locks import may_wait
 
 _File = tuple[int, int]
@@ -34,6 +34,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.descriptors: dict[_File, int] = {}
+        self.undos: dict[_File, list[Undo]] = {}
         self.waiters: list[tuple[Ticket, Waiter]] = []
         self.errors: dict[_File, OSError] = {}
         self.done = False
@@ -70,18 +71,19 @@ class GroupSync:
             return
         descriptor = os.open(folder, os.O_RDONLY)
         try:
-            self.appended(descriptor)
+            self.appended(descriptor, _stays)
         finally:
             os.close(descriptor)
 
-    def appended(self, descriptor: int) -> None:
-        """Notes the file for the next sync. Raises `OSError` when there are no descriptors left."""
+    def appended(self, descriptor: int, undo: Undo) -> None:
+        """Notes the file for the next sync; `undo` is called where that fails. Raises `OSError` when there are no descriptors left."""
         status = os.fstat(descriptor)
         file = (status.st_dev, status.st_ino)
         with self._mutex:
             batch = self._open
             if file not in batch.descriptors:
                 batch.descriptors[file] = os.dup(descriptor)
+            batch.undos.setdefault(file, []).append(undo)
         ticket: Ticket | None = getattr(self._mine, "ticket", None)
         if ticket is None:
             ticket = self._mine.ticket = Ticket()
@@ -133,8 +135,13 @@ def _sync(batch: _Batch) -> None:
             sync_data(descriptor)
         except OSError as error:
             batch.errors[file] = error
+            take_back(batch.undos[file])
         finally:
             os.close(descriptor)
+
+
+def _stays() -> bool:
+    return False
 
 
 def _tell(batch: _Batch) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from crewlog.server.call import ClaimEvent, TaskKey
+from crewlog.server.call import ClaimChange, ClaimEvent, TaskKey
 from crewlog.server.workers import Workers
 from crewlog.storage.errors import LeaseLost, StorageError, TaskNotFound
 from crewlog.storage.records import Claim
@@ -18,6 +18,8 @@ THREADS = 16
 """A list whose lock is stuck must not cost the client its tasks in the others."""
 _SHARE = 3
 """A lease is renewed when a third of it is over: two tries may fail."""
+_COMPLETED_KEPT = 1000
+"""Claims on tasks completed last, which go on where the task is opened again."""
 
 logger = logging.getLogger(__name__)
 
@@ -25,17 +27,18 @@ logger = logging.getLogger(__name__)
 class Renewal:
     """The claims with a lease that this client took. A claim that was lost stays known, so that later writes under it are refused.
 
-    `renew` renews one, in any thread; raises `LeaseLost`, `TaskNotFound`, or another `StorageError`, after which it is tried again.
-    The time is kept by a thread of its own: whatever the event loop does, no lease is forgotten.
+    `renew` renews one by so many milliseconds, in any thread; raises `LeaseLost`, `TaskNotFound`, or another `StorageError`, after which
+    it is tried again. The time is kept by a thread of its own: whatever the event loop does, no lease is forgotten.
     """
 
-    def __init__(self, renew: Callable[[TaskKey, Claim], object]) -> None:
+    def __init__(self, renew: Callable[[TaskKey, Claim, int], object]) -> None:
         self._renew = renew
         self._workers = Workers("renew", THREADS)
         self._condition = threading.Condition()
         self._due: list[tuple[float, int, TaskKey, Claim]] = []
         self._numbers = itertools.count()
         self._leases: dict[TaskKey, int] = {}
+        self._completed: dict[TaskKey, tuple[Claim, int]] = {}
         self._thread: threading.Thread | None = None
         self._ended = False
         self.held: dict[TaskKey, Claim] = {}
@@ -46,20 +49,34 @@ class Renewal:
         return len(self._leases)
 
     def note(self, event: ClaimEvent) -> None:
-        """The client took, renewed or gave back a task."""
+        """The client did something with a claim."""
+        key, claim = event.key, event.claim
         with self._condition:
-            if event.claim is None:
-                self.held.pop(event.key, None)
-                self._leases.pop(event.key, None)
-                return
-            if event.again and event.key not in self.held:
-                return
-            renews = event.renew_ms and (not event.again or event.key in self._leases)
-            self.held[event.key] = event.claim
-            self._leases.pop(event.key, None)
-            if renews and not self._ended:
-                self._leases[event.key] = event.renew_ms
-                self._schedule(event.key, event.claim, event.renew_ms / 1000 / _SHARE)
+            known, renewed_by = self.held.pop(key, None), self._leases.pop(key, 0)
+            if event.change is ClaimChange.COMPLETED and known is not None:
+                self._remember_completed(key, known, renewed_by)
+            elif event.change is ClaimChange.REOPENED and claim is not None:
+                before, renew_ms = self._completed.pop(key, (known, renewed_by))
+                if before is not None and before.generation == claim.generation:
+                    self._hold(key, claim, renew_ms)
+                elif known is not None:
+                    self._hold(key, known, renewed_by)
+            elif event.change is ClaimChange.RENEWED and claim is not None and known is not None:
+                self._hold(key, claim, event.renew_ms if renewed_by else 0)
+            elif event.change is ClaimChange.TOOK and claim is not None:
+                self._completed.pop(key, None)
+                self._hold(key, claim, event.renew_ms)
+
+    def _hold(self, key: TaskKey, claim: Claim, renew_ms: int) -> None:
+        self.held[key] = claim
+        if renew_ms and not self._ended:
+            self._leases[key] = renew_ms
+            self._schedule(key, claim, renew_ms / 1000 / _SHARE)
+
+    def _remember_completed(self, key: TaskKey, claim: Claim, renew_ms: int) -> None:
+        self._completed[key] = (claim, renew_ms)
+        while len(self._completed) > _COMPLETED_KEPT:
+            del self._completed[next(iter(self._completed))]
 
     def end(self) -> None:
         """No lease is renewed from now on."""
@@ -93,7 +110,7 @@ class Renewal:
     def _renew_one(self, key: TaskKey, claim: Claim) -> None:
         share = _SHARE
         try:
-            self._renew(key, claim)
+            self._renew(key, claim, self._leases.get(key, 0))
         except (LeaseLost, TaskNotFound):
             with self._condition:
                 if self._is_held(key, claim):

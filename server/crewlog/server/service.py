@@ -23,9 +23,11 @@ from crewlog.server import board_methods, paper_methods, session_methods
 from crewlog.server.call import Call, TaskKey
 from crewlog.server.changes import Changes
 from crewlog.server.group_sync import GroupSync, Ticket
+from crewlog.server.indexing import FIRST_LOOK, Indexer
 from crewlog.server.lanes import Job, Lanes
 from crewlog.server.lifecycle import Wishes
 from crewlog.server.outbox import Outbox
+from crewlog.server.progress import Progress
 from crewlog.server.renewal import Renewal
 from crewlog.server.subscriptions import Subscriptions, check_subscribe, subscription_of
 from crewlog.server.version import VERSION
@@ -41,6 +43,10 @@ Handler = Callable[[Workspace, Any, Call], object]
 HANDLERS: dict[str, Handler] = {**session_methods.HANDLERS, **board_methods.HANDLERS, **paper_methods.HANDLERS}
 _AWAY = frozenset({"session/create", "session/fork", "session/delete", "session/restore"})
 """Methods of several steps, which cannot be tried and then done again from the beginning: in a thread from the start."""
+_INDEXED = frozenset({"session/list", "session/search", "session/stats"})
+"""Methods that an index makes quick."""
+_AFTER_ANSWER = 0.2
+"""Seconds that the index waits after such a request came, so that it does not compete with the request."""
 _NOTHING = b"null"
 
 logger = logging.getLogger(__name__)
@@ -49,7 +55,7 @@ logger = logging.getLogger(__name__)
 class Request:
     """A request that is being served. `id` None: sent as a notification, and gets no answer."""
 
-    __slots__ = ("answered", "call", "id", "job", "method", "params", "size", "ticket", "waiter")
+    __slots__ = ("answered", "call", "id", "job", "method", "params", "progress", "size", "ticket", "waiter")
 
     def __init__(self, id: Id | None, method: Method, params: Any, call: Call, size: int) -> None:
         self.id = id
@@ -60,6 +66,7 @@ class Request:
         self.job: Job | None = None
         self.waiter: Waiter | None = None
         self.ticket: Ticket | None = None
+        self.progress: Progress | None = None
         self.answered = False
 
 
@@ -69,10 +76,11 @@ Done = Callable[[Request, "bytes | None", "Exception | None"], None]
 class Service:
     """Made when the client is known. Used on the loop's thread only.
 
-    `warn` shows the client a sentence; `progress` is called after work has come back from threads.
+    `warn` shows the client a sentence; `progress` is called after work has come back from threads. `since`: nanoseconds since 1970 when
+    it was told that it is served.
     """
 
-    def __init__(self, wishes: Wishes, outbox: Outbox, warn: Callable[[str], None], progress: Callable[[], None]) -> None:
+    def __init__(self, wishes: Wishes, outbox: Outbox, warn: Callable[[str], None], progress: Callable[[], None], since: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._started_at = time.monotonic()
         self._outbox = outbox
@@ -88,7 +96,11 @@ class Service:
             self._subscriptions.add(subscription_of(wishes.subscribe))
         self._renewal = Renewal(self._renew)
         self._waiting = Waiting(self._next_lapse)
-        self._changes = Changes(self.workspace, self._lanes, self._subscriptions, outbox, self._waiting.lists, self._waiting.wake, warn)
+        self._changes = Changes(
+            self.workspace, self._lanes, self._subscriptions, outbox, self._waiting.lists, self._waiting.wake, warn, since
+        )
+        self._indexer = Indexer(lambda: self.workspace.index)
+        self._loop.call_later(FIRST_LOOK, self._indexer.kick)
         self._begun = False
         self._open: dict[Id, Request] = {}
         self._own: dict[str, Callable[[Request], None]] = {
@@ -116,12 +128,21 @@ class Service:
             self.open_bytes += size
         own = self._own.get(method.name)
         if own is None:
+            if method.name in _INDEXED:
+                self._indexer.kick(_AFTER_ANSWER)
+                self._prepare_progress(request)
             self._submit(request, self._finish)
             return
         try:
             own(request)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is this request's error and nobody else's
             self._finish(request, None, error)
+
+    def _prepare_progress(self, request: Request) -> None:
+        token = request.params.work_done_token
+        if token is not None:
+            request.progress = Progress(token, request.method.doc, self._outbox.send, self._post)
+            request.call.progress = request.progress.report
 
     def is_open(self, id: Id) -> bool:
         """Whether a request of that id is not answered yet."""
@@ -177,6 +198,7 @@ class Service:
 
     async def end(self) -> None:
         """Finishes what was begun and lets go of everything. Leases are renewed no more."""
+        self._indexer.end()
         self._renewal.end()
         self._changes.end()
         self.stop_waiting()
@@ -227,6 +249,8 @@ class Service:
         if request.answered:
             return
         request.answered = True
+        if request.progress is not None:
+            request.progress.end()
         if request.id is None:
             if error is not None:
                 logger.warning("%s, sent as a notification, failed: %s", request.method.name, error)
@@ -311,11 +335,11 @@ class Service:
 
         self._lanes.submit(Job(release, done, ("tasks", params.list_id)))
 
-    def _renew(self, key: TaskKey, claim: Claim) -> None:
-        """In a thread of the renewal's."""
+    def _renew(self, key: TaskKey, claim: Claim, lease_ms: int) -> None:
+        """In a thread of the renewal's. Never earlier than the lease ends already: one name may have several clients."""
         list_id, task_id = key
         with self.workspace.tasks.use(list_id) as store:
-            store.renew(task_id, claim.owner, generation=claim.generation)
+            store.renew(task_id, claim.owner, lease_ms=lease_ms or None, generation=claim.generation, at_least=True)
 
     def _next_lapse(self, list_id: str) -> float | None:
         try:
@@ -372,6 +396,7 @@ class Service:
                 "queued": self._lanes.queued,
             },
             durability="process" if workspace.durability is PROCESS else "power",
+            index=self._indexer.state,
         )
         self._finish(request, encode_result(status), None)
 

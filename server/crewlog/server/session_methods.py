@@ -63,14 +63,16 @@ def _made(ws: Workspace, path: str, call: Call) -> r.SessionAndLeaf:
 
 
 def list_sessions(ws: Workspace, params: p.SessionListParams, call: Call) -> r.SessionListResult:
+    words = params.query.casefold().split()
+    if params.limit is not None and not params.cursor and not words:
+        return _first_page(ws, params, params.limit)
     found: list[SessionInfo] = []
     skipped: list[records.Skipped] = []
     for manager in ws.managers(params.cwd, all_projects=params.all_projects):
         stopping.check()
-        listed = manager.list()
+        listed = manager.list(progress=call.progress)
         found += listed.sessions
         skipped += [records.Skipped(path=item.path, reason=item.reason) for item in listed.skipped]
-    words = params.query.casefold().split()
     if words:
         found = [info for info in found if all(word in f"{info.name}\n{info.first_message}\n{info.id}".casefold() for word in words)]
     found.sort(key=newest_first)
@@ -81,6 +83,19 @@ def list_sessions(ws: Workspace, params: p.SessionListParams, call: Call) -> r.S
     page = found[:limit]
     cursor = _write_cursor(page[-1]) if len(found) > len(page) else ""
     return r.SessionListResult(sessions=[info_record(info) for info in page], next_cursor=cursor, skipped=[] if params.cursor else skipped)
+
+
+def _first_page(ws: Workspace, params: p.SessionListParams, limit: int) -> r.SessionListResult:
+    """It does not wait for what only later pages need."""
+    pages = [manager.first_page(limit) for manager in ws.managers(params.cwd, all_projects=params.all_projects)]
+    found = sorted((info for page in pages for info in page.sessions), key=newest_first)
+    more = len(found) > limit or any(page.more for page in pages)
+    shown = found[:limit]
+    return r.SessionListResult(
+        sessions=[info_record(info) for info in shown],
+        next_cursor=_write_cursor(shown[-1]) if shown and more else "",
+        skipped=[records.Skipped(path=item.path, reason=item.reason) for page in pages for item in page.skipped],
+    )
 
 
 def _write_cursor(info: SessionInfo) -> str:
@@ -236,9 +251,23 @@ def restore(ws: Workspace, params: p.OfSession, call: Call) -> r.OneSession:
     return r.OneSession(session=_made(ws, path, call).session)
 
 
+def _sessions(ws: Workspace, cwd: str | None, all_projects: bool, call: Call) -> list[SessionInfo]:
+    """Newest first."""
+    found = [info for manager in ws.managers(cwd, all_projects=all_projects) for info in manager.list(progress=call.progress).sessions]
+    return sorted(found, key=newest_first)
+
+
 def search_sessions(ws: Workspace, params: p.SessionSearch, call: Call) -> r.SearchResult:
-    sessions = [info for manager in ws.managers(params.cwd, all_projects=params.all_projects) for info in manager.list().sessions]
-    hits = search(sessions, params.query, params.limit or DEFAULT_HITS, keep_going=stopping.keep_going)
+    sessions = _sessions(ws, params.cwd, params.all_projects, call)
+    done = 0
+
+    def looked_at(path: str) -> None:
+        nonlocal done
+        done += 1
+        call.progress(done, len(sessions))
+
+    places = ws.index.places(params.query, {os.path.dirname(info.path) for info in sessions})
+    hits = search(sessions, params.query, params.limit or DEFAULT_HITS, keep_going=stopping.keep_going, places=places, looked_at=looked_at)
     stopping.check()
     return r.SearchResult(
         hits=[
@@ -270,8 +299,17 @@ def stats(ws: Workspace, params: p.SessionStats, call: Call) -> r.StatsResult:
         path = ws.session_path(params.session_id)
         sessions = [ws.manager(os.path.dirname(path)).info(path)]
     else:
-        sessions = [info for m in ws.managers(params.cwd, all_projects=params.all_projects) for info in m.list().sessions]
-    found = gather_stats(sessions, since=since, keep_going=stopping.keep_going)
+        sessions = _sessions(ws, params.cwd, params.all_projects, call)
+    known = ws.index.usage_of({os.path.dirname(info.path) for info in sessions})
+    done = 0
+
+    def usage_of(info: SessionInfo) -> storage_stats.SessionUsage | None:
+        nonlocal done
+        done += 1
+        call.progress(done, len(sessions))
+        return known(info)
+
+    found = gather_stats(sessions, since=since, keep_going=stopping.keep_going, usage_of=usage_of)
     stopping.check()
     return r.StatsResult(
         total=_usage(found.total),

@@ -10,7 +10,7 @@ from crewlog.storage.names import check_name
 TOPICS = frozenset({"session", "task", "roster", "plan"})
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class Subscription(msgspec.Struct, frozen=True, rename="camel"):
     """`list_ids` and `session_ids` None: those of the client's own project (a list that is no session's is of every project)."""
 
     topics: frozenset[str]

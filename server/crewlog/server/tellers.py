@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -55,11 +54,23 @@ class TaskTeller:
         self._revisions = revisions
         self._opened: dict[str, float] = {}
 
-    def open(self, list_id: str) -> None:
-        """Reads a list that is watched, so that of its first change only what changed is told."""
-        if self._workspace.tasks.peek(list_id) is None:
-            with contextlib.suppress(StorageError), self._workspace.tasks.use(list_id):
-                self._opened[list_id] = time.monotonic()
+    def open(self, list_id: str, since: int) -> tuple[bool, bool]:
+        """Reads a list that is watched, so that of its first change only what changed is told. In any thread.
+
+        Whether it holds tasks, and whether some of it is news: the client could expect to hear of what changed `since` (in nanoseconds
+        since 1970), which may have been before it was watched.
+        """
+        folder = self._workspace.home.task_list(list_id)
+        if _changed_since(folder, since):
+            return True, True
+        opened = self._workspace.tasks.peek(list_id) is None
+        try:
+            with self._workspace.tasks.use(list_id) as store:
+                if opened:
+                    self._opened[list_id] = time.monotonic()
+                return store.counts().total > 0, _changed_since(folder, since)
+        except StorageError:
+            return True, False  # it is looked at when it changes
 
     def look(self, list_id: str, names: set[str] | None) -> ListLook:
         """`names`: files that others may have changed, None for any."""
@@ -75,6 +86,10 @@ class TaskTeller:
 
     def tell(self, list_id: str, found: ListLook) -> bool:
         """Whether there was anything new."""
+        if found.counts.total:
+            self._arrangement.known_lists.add(list_id)
+        else:
+            self._arrangement.known_lists.discard(list_id)
         if not found.changed and not found.removed:
             return False
         if self._arrangement.wants_list("task", list_id):
@@ -100,13 +115,47 @@ class RosterTeller:
         self._arrangement = arrangement
         self._notify = notify
         self._told: dict[str, bytes] = {}
+        self._opened: dict[str, float] = {}
+        self._expected: set[str] = set()
+
+    def known(self) -> list[str]:
+        """The lists of which the client knows a team."""
+        return [list_id for list_id, document in self._told.items() if document != _NO_TEAM]
+
+    def open(self, list_id: str, since: int) -> bytes | None:
+        """The team of a list that is watched; None where it is news to the client, having changed `since`. In any thread."""
+        document = self.look(list_id)
+        if _changed_since(self._workspace.home.team(list_id), since):
+            return None
+        return None if document == _NO_TEAM and self._may_have_gone(list_id, since) else document
+
+    def _may_have_gone(self, list_id: str, since: int) -> bool:
+        """Whether there may have been a team: the list is gone, or something went from its folder or came to it."""
+        try:
+            return os.stat(self._workspace.home.task_list(list_id)).st_mtime_ns >= since - TICK_NS
+        except OSError:
+            return True
+
+    def expect(self, list_id: str) -> None:
+        """It is about to be opened; until then the client may know of it what we do not."""
+        self._expected.add(list_id)
+
+    def take_as_opened(self, list_id: str, document: bytes) -> None:
+        """The client could know of it. An event soon after may tell of what had been read already."""
+        self._expected.discard(list_id)
+        if list_id not in self._told:
+            self._told[list_id] = document
+            self._opened[list_id] = time.monotonic()
 
     def look(self, list_id: str) -> bytes:
         with self._workspace.rosters.use(list_id) as store:
             return store.snapshot().document
 
     def tell(self, list_id: str, document: bytes) -> None:
-        if self._told.get(list_id, _NO_TEAM) == document:
+        late = time.monotonic() - self._opened.pop(list_id, -LATE) < LATE
+        expected = list_id in self._expected
+        self._expected.discard(list_id)
+        if self._told.get(list_id, _NO_TEAM) == document and not expected and (document == _NO_TEAM or not late):
             return
         self._told[list_id] = document
         if self._arrangement.wants_list("roster", list_id):
@@ -163,17 +212,17 @@ class PlanTeller:
 
 
 class _Told(msgspec.Struct):
-    """What was told of a session last. `size` in bytes where only the file was seen; its `entries` are counted when it changes."""
+    """What was told of a session last. `stamp` where only the file was seen; its `entries` are counted when it changes."""
 
     id: str
-    size: int
+    stamp: Stamp | None
     entries: int = -1
     epoch: int = -1
     updated: str = ""
 
 
 class SessionLook(msgspec.Struct):
-    """`before`: entries that were there when the file had the size that was told."""
+    """`before`: entries that were there when only the file was seen; -1 where that was another, or none of it is left."""
 
     info: SessionInfo
     leaf_id: str
@@ -191,9 +240,9 @@ class SessionTeller:
         self._notify = notify
         self._told: dict[str, _Told] = {}
 
-    def known_in(self, folder: str) -> list[str]:
-        """The logs in a folder that the client knows of."""
-        return [path for path in self._told if os.path.dirname(path) == folder]
+    def known(self) -> list[str]:
+        """The logs that the client knows of."""
+        return list(self._told)
 
     def look_at_folders(self, folders: Iterable[str], since: int) -> tuple[dict[str, _Told], list[str]]:
         """What is in the folders of projects, by names and sizes alone, as there may be thousands; and what changed `since`."""
@@ -209,7 +258,7 @@ class SessionTeller:
                 if status.st_mtime_ns >= since - TICK_NS:
                     news.append(path)
                 else:
-                    found[path] = _Told(session_id_of(path), status.st_size)
+                    found[path] = _Told(session_id_of(path), _stamp(status))
         return found, news
 
     def take_as_told(self, found: dict[str, _Told]) -> None:
@@ -226,7 +275,7 @@ class SessionTeller:
                 return None
             raise
         told = self._told.get(path)
-        before = _entries_in(path, told.size) if told is not None and told.entries < 0 else 0
+        before = _entries_then(path, told.stamp) if told is not None and told.stamp is not None else -1
         return SessionLook(summary.info(), summary.leaf_id, summary.entry_count, summary.epoch, before)
 
     def tell(self, path: str, found: SessionLook | None, *, own: bool) -> str:
@@ -234,14 +283,14 @@ class SessionTeller:
         told = self._told.get(path)
         if found is None:
             return self._tell_deleted(path, told, own=own)
-        now = _Told(found.info.id, 0, found.entries, found.epoch, found.info.updated)
+        now = _Told(found.info.id, None, found.entries, found.epoch, found.info.updated)
         self._told[path] = now
-        known = -1 if told is None else found.before if told.entries < 0 else told.entries
-        if told == now or (told is not None and told.entries < 0 and known == found.entries):
+        known = -1 if told is None else found.before if told.stamp is not None else told.entries
+        if told == now or (told is not None and told.stamp is not None and known == found.entries):
             return ""
         if told is None:
             change, added = "created", found.entries
-        elif (told.epoch >= 0 and told.epoch != found.epoch) or found.entries < known:
+        elif (told.epoch >= 0 and told.epoch != found.epoch) or found.entries < known or known < 0:
             change, added = "replaced", found.entries
         else:
             change, added = "appended", found.entries - known
@@ -267,14 +316,37 @@ def session_id_of(path: str) -> str:
     return os.path.basename(path).removesuffix(LOG_SUFFIX).rpartition("_")[2]
 
 
-def _entries_in(path: str, size: int) -> int:
-    """The entries in the first `size` bytes of a log, its header not counted."""
-    lines = 0
+def _stamp(status: os.stat_result) -> Stamp:
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def _changed_since(folder: str, since: int) -> bool:
+    """Whether something in a folder was put there, changed or taken away since (in nanoseconds since 1970)."""
+    try:
+        if os.stat(folder).st_mtime_ns >= since - TICK_NS:
+            return True
+        with os.scandir(folder) as entries:
+            return any(entry.stat().st_mtime_ns >= since - TICK_NS for entry in entries)
+    except OSError:
+        return False  # there is no such folder, or it went away, which an event tells of
+
+
+def _entries_then(path: str, stamp: Stamp) -> int:
+    """The entries, the header not counted, of a log when it was as `stamp` tells; -1 where what it held then was replaced."""
+    _, size, inode = stamp
+    left, lines, last, following = size, 0, b"", b""
     try:
         with open(path, "rb", buffering=0) as file:
-            while size > 0 and (block := file.read(min(size, _BLOCK))):
-                size -= len(block)
+            status = os.fstat(file.fileno())
+            if status.st_ino != inode or status.st_size < size or (status.st_size == size and _stamp(status) != stamp):
+                return -1
+            while left > 0 and (block := file.read(min(left, _BLOCK))):
+                left -= len(block)
                 lines += block.count(b"\n")
+                last = block[-1:]
+            following = file.read(1)
     except OSError:
-        return 0  # it went away meanwhile, and is told of by that
-    return max(lines - 1, 0)
+        return -1  # it went away meanwhile, and is told of by that
+    if last == b"\n":
+        return max(lines - 1, 0)
+    return lines if following in (b"", b"\n") else -1  # a line end that was still missing then

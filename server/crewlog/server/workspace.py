@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from crewlog.server.cache import Cache
 from crewlog.server.lifecycle import check_folder
@@ -21,6 +23,10 @@ from crewlog.storage.sessions import SessionStore
 from crewlog.storage.tasks import TaskStore
 from crewlog.storage.transcripts import TranscriptStore
 from crewlog.storage.trash import Trash
+
+if TYPE_CHECKING:
+    from crewlog.storage.index import SessionIndex
+    from crewlog.storage.listing import SummaryState
 
 OPEN_STORES = 64
 """Stores of a kind that stay open: each holds up to two descriptors, and 1,024 are what many systems allow."""
@@ -48,6 +54,13 @@ class Workspace:
         self._managers: dict[str, SessionManager] = {}
         self._paths: dict[str, str] = {}
 
+    @cached_property
+    def index(self) -> SessionIndex:
+        """What is known of sessions without reading them."""
+        from crewlog.storage.index import SessionIndex  # most commands need no SQLite
+
+        return SessionIndex(self.home)
+
     @property
     def project_id(self) -> str:
         return project_id(self.cwd)
@@ -60,7 +73,7 @@ class Workspace:
         """The sessions in one folder under `projects/`."""
         found = self._managers.get(folder)
         if found is None:
-            made = SessionManager(folder, durability=self.durability, root=self.home.path)
+            made = SessionManager(folder, durability=self.durability, root=self.home.path, known=self._known_summaries)
             found = self._managers.setdefault(folder, made)
         return found
 
@@ -127,6 +140,11 @@ class Workspace:
         self.transcripts.close()
         self.histories.close()
         self.plans.close()
+        if "index" in self.__dict__:
+            self.index.close()
+
+    def _known_summaries(self, folder: str) -> Mapping[str, SummaryState]:
+        return self.index.summaries(folder) if os.path.dirname(folder) == self.home.projects else {}
 
     def _remember(self, session_id: str, path: str) -> None:
         if len(self._paths) >= _KNOWN_PATHS:

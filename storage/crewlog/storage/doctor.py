@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -30,18 +30,22 @@ from crewlog.storage.doctor_logs import (
 from crewlog.storage.entries import HEADER_ID, trim_blanks
 from crewlog.storage.errors import StorageError, StorageFailed
 from crewlog.storage.files import POWER, Durability, append_all, make_folder, replace_file, require_inside
+from crewlog.storage.high_water_mark import NAME as HIGH_WATER_MARK
+from crewlog.storage.high_water_mark import read_high_water_mark
 from crewlog.storage.home import Home
 from crewlog.storage.listing import SessionSummary
 from crewlog.storage.locks import ResourceLock
 from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.records import Task
-from crewlog.storage.task_files import HIGH_WATER_MARK, SUFFIX, NotATask, decode_task, read_high_water_mark
+from crewlog.storage.task_files import SUFFIX, NotATask, decode_task
 from crewlog.storage.task_folder import is_task_file
 from crewlog.storage.task_rules import parse_task_number
 from crewlog.storage.tasks import TaskStore
 
 BESIDE = ".unreadable"
 """Ending of the file beside a log that keeps the lines taken out of it."""
+_UNREADABLE = "\0"
+"""In the place of the id of a task whose file cannot be read; no id holds it."""
 Progress = Callable[[int, int], None]
 """Called with the bytes looked at, and the bytes there are."""
 
@@ -172,7 +176,9 @@ def _examine_task_file(path: str, report: Report, boards: dict[str, dict[str, Ta
         with open(path, "rb") as file:
             task = decode_task(file.read())
     except NotATask as error:
-        report.findings.append(Finding("unreadableTask", "error", path, str(error)))
+        reason = f"{error}; mend it by hand: what waits for this task must not begin because nobody can read it"
+        report.findings.append(Finding("unreadableTask", "error", path, reason))
+        names.setdefault(folder, {})[name] = _UNREADABLE
         return
     except OSError as error:
         raise StorageFailed.from_os(error, path) from error
@@ -187,16 +193,19 @@ def _examine_roster(folder: str, report: Report) -> None:
     try:
         store.set_dir(folder)
     except StorageFailed as error:
-        report.findings.append(Finding("unreadableRoster", "error", error.path, error.reason))
+        report.findings.append(Finding("unreadableRoster", "error", error.path, error.reason, mendable=error.errno_name == "EBADMSG"))
 
 
 def _examine_board(home: Home, folder: str, tasks: dict[str, Task], names: dict[str, str], report: Report) -> None:
-    for name, reason in misnamed(names):
+    readable = {name: id for name, id in names.items() if id != _UNREADABLE}
+    files = {id: name for name, id in readable.items()}
+    for name, reason in misnamed(readable):
         report.findings.append(Finding("misnamedTask", "warning", os.path.join(folder, name), reason))
-    for fault in board_faults(_with_claims(home, folder, tasks)):
-        report.findings.append(
-            Finding(fault.kind, fault.severity, _task_path(folder, fault.task_id), fault.reason, mendable=fault.change is not None)
-        )
+    odd = {id for name, id in readable.items() if name != id + SUFFIX}  # a person must say first which task it is
+    for fault in board_faults(_with_claims(home, folder, tasks), _unreadable(folder, files)):
+        path = os.path.join(folder, files.get(fault.task_id, fault.task_id + SUFFIX))
+        mendable = fault.change is not None and not odd & {fault.task_id, *fault.change.add_blocks, *fault.change.add_blocked_by}
+        report.findings.append(Finding(fault.kind, fault.severity, path, fault.reason, mendable=mendable))
     highest = _highest(names)
     if highest > read_high_water_mark(folder):
         path = os.path.join(folder, HIGH_WATER_MARK)
@@ -205,6 +214,11 @@ def _examine_board(home: Home, folder: str, tasks: dict[str, Task], names: dict[
                 "lowHighWaterMark", "warning", path, f"it says {read_high_water_mark(folder)}, but there is a task {highest}", mendable=True
             )
         )
+
+
+def _unreadable(folder: str, known: Collection[str]) -> set[str]:
+    """The ids that files are named by, but for those whose tasks are known."""
+    return {name[: -len(SUFFIX)] for name in os.listdir(folder) if is_task_file(name)} - set(known)
 
 
 def _task_path(folder: str, task_id: str) -> str:
@@ -266,6 +280,8 @@ def _mend(home: Home, finding: Finding, kept: str, durability: Durability) -> tu
         return "moved to the trash", _move_aside(home, finding.path, kept, durability)
     if finding.kind == "lowHighWaterMark":
         return _raise_high_water_mark(home, finding.path, kept, durability)
+    if finding.kind == "unreadableRoster":
+        return _set_roster_aside(home, finding.path, kept, durability)
     if finding.kind in _BY_ITSELF:
         return _mend_board(home, finding, kept, durability)
     return _mend_log(home, finding.path, kept, durability)
@@ -308,7 +324,7 @@ def _keep_beside(path: str, lines: list[bytes], durability: Durability) -> None:
     descriptor = os.open(path + BESIDE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         append_all(descriptor, b"".join(line + b"\n" for line in lines), os.fstat(descriptor).st_size)
-        durability.appended(descriptor)
+        durability.appended(descriptor, lambda: False)
     finally:
         os.close(descriptor)
 
@@ -319,7 +335,7 @@ def _mend_board(home: Home, finding: Finding, kept: str, durability: Durability)
     try:
         store.set_dir(folder)
         tasks = {task.id: task for task in store.list()}
-        fault = next((fault for fault in board_faults(tasks) if _same(fault, finding, name)), None)
+        fault = next((fault for fault in board_faults(tasks, _unreadable(folder, tasks)) if _same(fault, finding, name)), None)
         if fault is None or fault.change is None:
             return "already right", ""
         originals = [_keep(home, path, _read(path), kept, durability) for path in _files_of(folder, fault)]
@@ -340,6 +356,17 @@ def _files_of(folder: str, fault: BoardFault) -> list[str]:
     change = fault.change
     others = [*change.add_blocks, *change.add_blocked_by] if change is not None else []
     return [path for id in (fault.task_id, *others) if os.path.exists(path := _task_path(folder, id))]
+
+
+def _set_roster_aside(home: Home, path: str, kept: str, durability: Durability) -> tuple[str, str]:
+    """The team opens again, without members; what its file held stands beside it too, where a person will look for it."""
+    with ResourceLock(path, root=home.path):
+        content = _read(path)
+        original = _keep(home, path, content, kept, durability)
+        _keep_beside(path, [content], durability)
+        os.unlink(path)
+        durability.replaced(os.path.dirname(path))
+    return f"the team is empty now; what its file held is in {os.path.basename(path)}{BESIDE}", original
 
 
 def _raise_high_water_mark(home: Home, path: str, kept: str, durability: Durability) -> tuple[str, str]:

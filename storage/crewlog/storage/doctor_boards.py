@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -21,22 +21,23 @@ class BoardFault(msgspec.Struct):
     severity: str = "error"
 
 
-def board_faults(tasks: Mapping[str, Task]) -> Iterator[BoardFault]:
-    """`tasks`: all of a list, by id."""
-    yield from _dependency_faults(tasks)
+def board_faults(tasks: Mapping[str, Task], unreadable: Collection[str] = ()) -> Iterator[BoardFault]:
+    """`tasks`: all of a list, by id. `unreadable`: the ids whose files are there but cannot be read: to name one of them is no fault."""
+    yield from _dependency_faults(tasks, unreadable)
     yield from _cycle_faults(tasks)
     for task in tasks.values():
         if task.status not in STATUSES:
-            yield BoardFault("badStatus", task.id, f"its status is {task.status!r}; set one with `crewlog tasks edit {task.id} --status`")
+            hint = f"; set one with `crewlog tasks edit {task.id} --status`" if task.id else ""
+            yield BoardFault("badStatus", task.id, f"its status is {task.status!r}{hint}")
         if task.claim is not None and task.claim.lapsed:
             reason = f"the lease of {task.claim.owner} lapsed at {task.claim.expires_at}; anybody may take it, codebot shows it as taken"
             yield BoardFault("lapsedLease", task.id, reason, TaskUpdate(owner=""), "note")
 
 
-def _dependency_faults(tasks: Mapping[str, Task]) -> Iterator[BoardFault]:
+def _dependency_faults(tasks: Mapping[str, Task], unreadable: Collection[str]) -> Iterator[BoardFault]:
     for task in tasks.values():
-        gone = [other for other in task.blocks if other not in tasks]
-        gone_blockers = [other for other in task.blocked_by if other not in tasks]
+        gone = [other for other in task.blocks if other not in tasks and other not in unreadable]
+        gone_blockers = [other for other in task.blocked_by if other not in tasks and other not in unreadable]
         if gone or gone_blockers:
             reason = f"it names tasks that are not there: {', '.join(dict.fromkeys(gone + gone_blockers))}"
             yield BoardFault("danglingId", task.id, reason, TaskUpdate(remove_blocks=gone, remove_blocked_by=gone_blockers))

@@ -13,6 +13,8 @@ import msgspec
 from crewlog.storage.files import FILE_MODE, FOLDER_MODE, SIDE_FOLDER
 from crewlog.storage.home import Home
 
+_LOGS = {"sessions": ".jsonl", "transcripts": ".jsonl", "tasks": ".json", "plans": ".md"}
+"""The endings of what is read, by kind."""
 STALE_AFTER = 3600.0
 """Seconds after which a temporary file of another program is taken for left behind."""
 _OURS = re.compile(r"\..*\.(?P<pid>[0-9]+)-[0-9]+-[0-9a-f]{4}\.tmp")
@@ -114,9 +116,13 @@ def file_fault(home: Home, found: Found) -> FileFault | None:
             return FileFault(
                 "linkOutside", found.path, f"a symbolic link to {found.link}, outside the home: nothing is written there", False
             )
+        if not os.path.exists(real):
+            return FileFault("brokenLink", found.path, f"a symbolic link to {found.link}, where nothing is", False)
         return None
     if not (found.is_file or found.is_folder):
         return FileFault("notAFile", found.path, "it is no regular file but a pipe, a socket or a device: nobody reads it", False)
+    if found.is_folder and found.kind in _LOGS and found.path.endswith(_LOGS[found.kind]):
+        return FileFault("notAFile", found.path, "it is a folder, where a file by such a name is expected: nobody reads it", False)
     if os.name != "nt" and found.mode & 0o077:
         what = "folder" if found.is_folder else "file"
         return FileFault("readableByOthers", found.path, f"others can get at this {what} (mode {found.mode:04o})", True)

@@ -6,7 +6,7 @@ import os
 import stat
 
 from crewlog.storage.errors import StorageFailed
-from crewlog.storage.files import POWER, Durability, make_folder, replace_file, require_inside
+from crewlog.storage.files import POWER, Durability, make_folder, remove_file, replace_file, require_inside
 from crewlog.storage.locks import ResourceLock, require_waiting
 
 Stamp = tuple[int, int, int]
@@ -74,13 +74,6 @@ class DocumentFile:
 
     def remove(self) -> bool:
         """Under the lock; whether it was there."""
-        try:
-            os.unlink(self.path)
-            self.durability.replaced(os.path.dirname(self.path))
-        except FileNotFoundError:
-            self._stamp = None
-            return False
-        except OSError as error:
-            raise StorageFailed.from_os(error, self.path) from error
+        existed = remove_file(self.path, self.durability)
         self._stamp = None
-        return True
+        return existed

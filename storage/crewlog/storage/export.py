@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -143,12 +144,45 @@ def _markdown(title: str, header: str, sections: list[Section]) -> str:
             out += [f"## {_inline(section.role)}", ""]
         for part in section.parts:
             if part.style == "text":
-                out += [part.text, ""]
+                out += [*_prose(part.text), ""]
             elif part.style == "note":
                 out += [f"> {_inline(part.text)}", ""]
             else:
                 out += [f"**{_inline(part.title)}**", "", *_fenced(part.text), ""]
     return _clean("\n".join(out))
+
+
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])(?!https?://|mailto:)")
+
+
+def _prose(text: str) -> Iterator[str]:
+    """What an agent or a person wrote, which is Markdown: its layout stays. HTML in it is text, and a code block that it leaves open ends
+    with it: neither may swallow what comes after.
+    """
+    fence = ""
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = ""
+            yield line
+        elif found:
+            fence = found[1]
+            yield line
+        else:
+            yield _without_tags(line)
+    if fence:
+        yield fence
+
+
+def _without_tags(line: str) -> str:
+    told, end = "", 0
+    for code in _CODE_SPAN.finditer(line):
+        told += _TAG.sub("&lt;", line[end : code.start()]) + code[0]
+        end = code.end()
+    return told + _TAG.sub("&lt;", line[end:])
 
 
 def _fenced(text: str) -> list[str]:

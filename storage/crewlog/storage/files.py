@@ -10,6 +10,8 @@ import contextlib
 import errno
 import itertools
 import os
+import shutil
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from crewlog.storage.errors import StorageFailed
@@ -18,6 +20,12 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 SIDE_FOLDER = ".crewlog"
 """Beside the files of a folder: their locks, a task list's ledger, the derived index. codebot ignores it; so does git."""
+
+NO_LINK = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""For files of our own that are no records (locks, ledgers): a link in their place would lead a write elsewhere."""
+
+Undo = Callable[[], bool]
+"""Takes back what was appended; whether it could. False where something was written behind it."""
 
 _temporary_numbers = itertools.count(1)
 
@@ -39,8 +47,8 @@ class Durability(Protocol):
     def replaced(self, folder: str) -> None:
         """Called after names in `folder` changed (rename, create, delete)."""
 
-    def appended(self, descriptor: int) -> None:
-        """Called after whole lines were appended."""
+    def appended(self, descriptor: int, undo: Undo) -> None:
+        """Called after whole lines were appended. Where it raises, the caller takes them back; `undo` is for what fails later."""
 
 
 class _Power:
@@ -53,7 +61,7 @@ class _Power:
     def replaced(self, folder: str) -> None:
         sync_folder(folder)
 
-    def appended(self, descriptor: int) -> None:
+    def appended(self, descriptor: int, undo: Undo) -> None:
         sync_data(descriptor)
 
 
@@ -67,7 +75,7 @@ class _Process:
     def replaced(self, folder: str) -> None:
         pass
 
-    def appended(self, descriptor: int) -> None:
+    def appended(self, descriptor: int, undo: Undo) -> None:
         pass
 
 
@@ -125,18 +133,31 @@ def make_folder(folder: str, durability: Durability = PROCESS) -> None:
 def side_folder(folder: str) -> str:
     """`folder`'s `.crewlog`, created with a `.gitignore` of its own where it is missing. Raises `StorageFailed`."""
     path = os.path.join(folder, SIDE_FOLDER)
+    if os.path.islink(path):
+        raise StorageFailed(path, "ELOOP", "locks and ledgers are not kept behind a symbolic link; remove it")
     if not os.path.isdir(path):
         make_folder(path)
-        ignore = os.path.join(path, ".gitignore")
-        try:
-            descriptor = os.open(ignore, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        except FileExistsError:
-            return path
-        except OSError as error:
-            raise StorageFailed.from_os(error, ignore) from error
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(b"*\n")
+        _write_ignore(os.path.join(path, ".gitignore"))
     return path
+
+
+def _write_ignore(path: str) -> None:
+    try:
+        descriptor = os.open(path, _NEW, FILE_MODE)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StorageFailed.from_os(error, path) from error
+    try:
+        try:
+            write_all(descriptor, b"*\n")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        unlink_quietly(path)
+        with contextlib.suppress(OSError):  # so that the next one who needs the folder writes the file with it
+            os.rmdir(os.path.dirname(path))
+        raise StorageFailed.from_os(error, path) from error
 
 
 def require_inside(path: str, root: str) -> None:
@@ -150,21 +171,20 @@ def require_inside(path: str, root: str) -> None:
         raise StorageFailed(path, "ELOOP", f"a symbolic link leads out of {root}; remove the link, or move the files in")
 
 
-def temporary_name(path: str) -> str:
-    """A name beside `path` that nobody else uses and that neither codebot nor Crewlog takes for a record."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}-{next(_temporary_numbers)}-{os.urandom(2).hex()}.tmp")
+def temporary_name(path: str, folder: str = "") -> str:
+    """A name beside `path`, or in `folder`, that nobody else uses and that neither codebot nor Crewlog takes for a record."""
+    beside, name = os.path.split(path)
+    return os.path.join(folder or beside, f".{name}.{os.getpid()}-{next(_temporary_numbers)}-{os.urandom(2).hex()}.tmp")
 
 
-def stage(path: str, content: bytes, durability: Durability) -> str:
-    """Writes `content` to a temporary file beside `path` and returns its name; `os.replace` makes it real.
+def stage(path: str, content: bytes, durability: Durability, folder: str = "") -> str:
+    """Writes `content` to a temporary file beside `path`, or in `folder`, and returns its name; `os.replace` makes it real.
 
     Raises `StorageFailed` and leaves nothing behind.
     """
-    temporary = temporary_name(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    temporary = temporary_name(path, folder)
     try:
-        descriptor = os.open(temporary, flags, FILE_MODE)
+        descriptor = os.open(temporary, _NEW, FILE_MODE)
     except OSError as error:
         raise StorageFailed.from_os(error, path) from error
     try:
@@ -184,18 +204,91 @@ def replace_file(path: str, content: bytes, durability: Durability = POWER) -> o
 
     Raises `StorageFailed`: then the old file stands as it was and nothing is left behind.
     """
-    temporary = stage(path, content, durability)
+    return put_in_place(stage(path, content, durability), path, durability)
+
+
+def put_in_place(staged: str, path: str, durability: Durability, folder: str = "") -> os.stat_result:
+    """Makes the file `staged` the one at `path`; returns its stat. Raises as `replace_file` does; `staged` is gone then, too.
+
+    `folder`: where the old file is kept meanwhile, if not beside the new one.
+    """
+    kept = ""
     try:
-        status = os.stat(temporary)
-        os.replace(temporary, path)
+        status = os.stat(staged)
+        if durability.replacing_waits:
+            kept = keep(path, folder)
+        os.replace(staged, path)
     except OSError as error:
-        unlink_quietly(temporary)
+        unlink_quietly(staged)
+        if kept:
+            unlink_quietly(kept)
         raise StorageFailed.from_os(error, path) from error
     try:
         durability.replaced(os.path.dirname(path))
     except OSError as error:
+        put_back(kept, path)
         raise StorageFailed.from_os(error, path) from error
+    if kept:
+        unlink_quietly(kept)
     return status
+
+
+def keep(path: str, folder: str = "") -> str:
+    """A second name for the file at `path`, to `put_back`; "" where there is no file. Raises `OSError`."""
+    kept = temporary_name(path, folder)
+    try:
+        os.link(path, kept, follow_symlinks=False)
+    except FileNotFoundError:
+        return ""
+    except OSError:  # a file system without hard links
+        if not os.path.lexists(path):
+            return ""
+        os.close(os.open(kept, _NEW, FILE_MODE))
+        try:
+            shutil.copy2(path, kept)
+        except OSError:
+            unlink_quietly(kept)
+            raise
+    return kept
+
+
+def put_back(kept: str, path: str) -> None:
+    """Undoes a replacement: what `keep` returned stands at `path` again, or nothing does. The error that led here is the one to tell."""
+    with contextlib.suppress(OSError):
+        if kept:
+            os.replace(kept, path)
+            unlink_quietly(kept)  # renaming to another name of the same file does nothing
+        else:
+            os.unlink(path)
+
+
+def remove_file(path: str, durability: Durability) -> bool:
+    """Whether it was there. Raises `StorageFailed`: then it still is."""
+    if not durability.replacing_waits:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StorageFailed.from_os(error, path) from error
+        return True
+    aside = temporary_name(path)
+    try:
+        os.replace(path, aside)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageFailed.from_os(error, path) from error
+    try:
+        durability.replaced(os.path.dirname(path))
+    except OSError as error:
+        put_back(aside, path)
+        raise StorageFailed.from_os(error, path) from error
+    unlink_quietly(aside)
+    return True
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
 
 
 def write_all(descriptor: int, content: bytes) -> None:
@@ -224,6 +317,16 @@ def append_all(descriptor: int, content: bytes, size_before: int) -> None:
             if os.fstat(descriptor).st_size == size_before + len(content) - len(view):
                 os.ftruncate(descriptor, size_before)
         raise
+
+
+def take_back(undos: Iterable[Undo]) -> None:
+    """Calls each until none has an effect any more: of lines that follow each other, only the last can be cut off."""
+    left = list(undos)
+    while True:
+        stuck = [undo for undo in left if not undo()]
+        if len(stuck) == len(left):
+            return
+        left = stuck
 
 
 def unlink_quietly(path: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from crewlog.storage import rawjson
-from crewlog.storage.errors import InvalidArgument, StorageFailed
+from crewlog.storage.errors import InvalidArgument, StorageError, StorageFailed
 from crewlog.storage.files import POWER, Durability
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import AppendLog
@@ -64,11 +64,14 @@ class History:
     def add(self, text: str, pasted_contents: Mapping[str, str] | None = None, *, session_id: str | None = None) -> int:
         """Adds a text, which thereby becomes the newest; one of blanks only is not added. The number of texts afterwards.
 
-        Raises `InvalidArgument` for half of a surrogate pair.
+        Raises `InvalidArgument` for half of a surrogate pair, and for a pasted body whose key is no whole number: no reader would see it.
         """
+        pasted = dict(pasted_contents or {})
+        for key in pasted:
+            if parse_task_number(key) is None:
+                raise InvalidArgument("pastedContents", f"the key of a body is a whole number, which {key[:80]!r} is not")
         if not text.strip():
             return len(self)
-        pasted = dict(pasted_contents or {})
         if sum(len(body.encode("utf-8", "surrogatepass")) for body in pasted.values()) > MAX_PASTED:
             pasted = dict.fromkeys(pasted, "")
         entry = HistoryEntry(
@@ -92,22 +95,16 @@ class History:
         return min(MAX_SHOWN, len(shown) + all(known.display != text for known in shown))
 
     def _append(self, line: bytes) -> None:
-        if not os.path.exists(self._log.path):
-            self._create()
-        with self._log.lock:
-            self._find_tail()
-            self._log.append(line + b"\n")
-
-    def _create(self) -> None:
+        """Where the last line lacks its line end it is completed, never cut off: a line that nobody can read harms nobody."""
+        made = self._log.create_empty()
         try:
-            self._log.create(b"")
-        except StorageFailed as error:
-            if error.errno_name != "EEXIST":
-                raise
-
-    def _find_tail(self) -> None:
-        """Whether the last line lacks its line end. It is completed, never cut off: a line that nobody can read harms nobody."""
-        self._log.begin_at_end()
+            with self._log.lock:
+                self._log.begin_at_end()
+                self._log.append(line + b"\n")
+        except StorageError:
+            if made:
+                self._log.remove_empty()
+            raise
 
     def get(self, index: int) -> HistoryLine | None:
         """The text at `index`, 0 for the newest; None beyond either end."""

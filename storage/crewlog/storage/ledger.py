@@ -20,7 +20,7 @@ import msgspec
 
 from crewlog.storage import times
 from crewlog.storage.errors import StorageFailed
-from crewlog.storage.files import FILE_MODE, PROCESS, SIDE_FOLDER, append_all, replace_file, side_folder, sync_data
+from crewlog.storage.files import FILE_MODE, NO_LINK, PROCESS, SIDE_FOLDER, append_all, replace_file, side_folder, sync_data
 from crewlog.storage.records import Claim
 
 COMPACT_AT = 512 << 10
@@ -60,7 +60,11 @@ class Taking(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """One line. `ids`: tasks that may change; `high`: the highest id given out; `moves`: [from, to] file names."""
+    """One line. `ids`: tasks that may change; `high`: the highest id given out; `moves`: [from, to] file names.
+
+    `stamps`: what files that are moved aside were like, by name: one that is another by then was put there by somebody else. `kept`:
+    second names of the files that are replaced, to be removed at the end.
+    """
 
     n: int
     ids: list[str] = []
@@ -68,6 +72,8 @@ class Line(msgspec.Struct, omit_defaults=True):
     takings: list[Taking] = []
     renewed: Taking | None = None
     moves: list[tuple[str, str]] = []
+    stamps: dict[str, tuple[int, int, int]] = {}
+    kept: list[str] = []
     done: bool = False
     everything: bool = False
 
@@ -98,6 +104,7 @@ class Ledger:
         self._identity = (0, 0)
         self._offset = 0
         self._number = 0
+        self._written = (0, 0)
         self._last_ids: list[str] = []
         self._descriptor = -1
         self._descriptor_identity = (0, 0)
@@ -105,6 +112,14 @@ class Ledger:
         self.takings: dict[str, dict[str, Taking]] = {}
         """By task and owner: the one that counts is that of the owner whom the task's file names."""
         self.unfinished: Line | None = None
+
+    def is_current(self) -> bool:
+        """Whether all is read, and no change of several files is under way; one `stat`."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return False
+        return status.st_size == self._offset and (status.st_dev, status.st_ino) == self._identity and self.unfinished is None
 
     def read(self) -> Reading:
         """What is new, with one `stat` where nothing is. Raises `StorageFailed`."""
@@ -162,7 +177,7 @@ class Ledger:
         found.everything = found.everything or line.everything
 
     def write(self, line: Line, *, sync: bool = False) -> None:
-        """Appends under the lock, after `read`. All or nothing; raises `StorageFailed`."""
+        """Appends under the lock, after `read`. All or nothing; raises `StorageFailed`. With `sync` waits for the device."""
         self._number += 1
         line.n = self._number
         raw = msgspec.json.encode(line) + b"\n"
@@ -172,14 +187,39 @@ class Ledger:
             if size > self._offset:  # a line that a crash tore: it must not swallow ours
                 raw = b"\n" + raw
             append_all(descriptor, raw, size)
+            self._written = (size, size + len(raw))
             if sync:
-                sync_data(descriptor)
+                self._sync(descriptor)
         except OSError as error:
             raise StorageFailed.from_os(error, self._path) from error
         self._offset = size + len(raw)
         self._apply(line, Reading(set()))
         if self._offset > COMPACT_AT and self.unfinished is None:
             self._compact()
+
+    def _sync(self, descriptor: int) -> None:
+        try:
+            sync_data(descriptor)
+        except OSError:
+            self.take_back()
+            raise
+
+    def take_back(self) -> None:
+        """Drops the line that was written last, under the lock; all is read anew then. Raises `StorageFailed`.
+
+        The file is replaced: who has read the line already would not notice that a file was cut and grew again.
+        """
+        start, end = self._written
+        try:
+            with open(self._path, "rb", buffering=0) as file:
+                content = os.pread(file.fileno(), start, 0)
+                if os.fstat(file.fileno()).st_size != end:
+                    return  # something follows it, and counts in its place
+        except OSError as error:
+            raise StorageFailed.from_os(error, self._path) from error
+        replace_file(self._path, content, PROCESS)
+        self.close()
+        self._forget()
 
     def forget_task(self, task_id: str) -> None:
         self.takings.pop(task_id, None)
@@ -197,7 +237,7 @@ class Ledger:
         except FileNotFoundError:
             side_folder(self._folder)
         self.close()
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK
         self._descriptor = os.open(self._path, flags, FILE_MODE)
         status = os.fstat(self._descriptor)
         self._descriptor_identity = (status.st_dev, status.st_ino)
@@ -256,3 +296,10 @@ def with_lease(taking: Taking, lease_ms: int) -> Taking:
     return msgspec.structs.replace(
         taking, lease_ms=lease_ms, until=boot_ns() + span, wall_until=time.time_ns() + span, boot=BOOT, host=HOST
     )
+
+
+def with_longer_lease(taking: Taking, lease_ms: int) -> Taking:
+    """As `with_lease`, but a lease that ends later than that stays as it is."""
+    renewed = with_lease(taking, lease_ms)
+    left = taking.lapses_in()
+    return taking if left is not None and left * 1000 > lease_ms else renewed

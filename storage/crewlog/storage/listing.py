@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from functools import cached_property
+
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, read_head, read_header
-from crewlog.storage.errors import SessionCorrupt, StorageFailed, WouldBlock
+from crewlog.storage.entries import HEADER_ID, Head, read_head, read_header, timestamp_in
+from crewlog.storage.errors import SessionCorrupt, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.locks import Mutex
-from crewlog.storage.log import AppendLog, Line, Look
+from crewlog.storage.log import Line, Look
 from crewlog.storage.records import EntryKind, Header, SessionInfo
+from crewlog.storage.resuming import LogState, ResumableLog
 from crewlog.storage.snapshot import session_name
 
 FIRST_MESSAGE = 80
@@ -45,25 +50,63 @@ class _Message(msgspec.Struct):
     metadata: _Metadata | None = None
 
 
+_NEVER = times.parse_ns(times.ZERO)
 _line_decoder = msgspec.json.Decoder(_ListLine)
 _message_decoder = msgspec.json.Decoder(_Message)
 
 
-class SessionSummary:
-    """The summary of one log, brought up to date by `refresh`. Reading never changes the file."""
+class SummaryState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A summary as it is remembered outside of the process that made it; `newest` as in `NewestTime`."""
 
-    def __init__(self, path: str) -> None:
+    log: LogState
+    header: Header
+    name: str | None
+    messages: int
+    first_message: str
+    has_first: bool
+    newest: dict[bytes, bytes]
+    leaf_id: str
+    entries: int
+
+
+class SessionSummary:
+    """The summary of one log, brought up to date by `refresh`. Reading never changes the file.
+
+    `state`: what another summary of this log knew; it need not hold any more.
+    """
+
+    def __init__(self, path: str, state: SummaryState | None = None) -> None:
         self.path = path
         self.epoch = 0
         """Rises whenever the log had to be read anew from its beginning."""
         self.mutex = Mutex()
         """Held by whoever refreshes it."""
-        self._log = AppendLog(path)
+        self._state = state
         self._info: SessionInfo | None = None
-        self._clear()
+        if state is None:
+            self._clear()
+        else:
+            self._resume(state)
+
+    def _clear(self) -> None:
+        self._header: Header | None = None
+        self._name: str | None = None
+        self._messages = 0
+        self._first_message = ""
+        self._has_first = False
+        self._newest = NewestTime({})
+        self._leaf_id = HEADER_ID
+        self._entries = 0
+        self.epoch += 1
+
+    @cached_property
+    def _log(self) -> ResumableLog:
+        return ResumableLog(self.path, None if self._state is None else self._state.log)
 
     def refresh(self) -> None:
         """Raises `SessionCorrupt`, `UnsupportedVersion` or `StorageFailed` for a file that is no session."""
+        if self._state is not None and self._is_as_remembered(self._state.log):
+            return
         look = self._log.look()
         if look is Look.SAME:
             return
@@ -84,6 +127,20 @@ class SessionSummary:
             self._clear()
             raise
 
+    def _is_as_remembered(self, log: LogState) -> bool:
+        """Most logs do not change any more: of them no more is needed than what was remembered."""
+        if "_log" in self.__dict__:
+            return False  # it did change
+        try:
+            return log.fits(os.stat(self.path))
+        except OSError:
+            return False
+
+    @property
+    def read_bytes(self) -> int:
+        """How much of the log was read."""
+        return self._log.end if self._state is None or "_log" in self.__dict__ else self._state.log.end
+
     @property
     def leaf_id(self) -> str:
         """The id on the last line that has one."""
@@ -93,6 +150,25 @@ class SessionSummary:
     def entry_count(self) -> int:
         """Lines with an id, the header not counted."""
         return self._entries
+
+    def state(self) -> SummaryState | None:
+        """What can be remembered, as of the last refresh; None where nothing lasting can be said."""
+        if self._state is not None and "_log" not in self.__dict__:
+            return self._state
+        log = self._log.state()
+        if log is None or self._header is None:
+            return None
+        return SummaryState(
+            log,
+            self._header,
+            self._name,
+            self._messages,
+            self._first_message,
+            self._has_first,
+            dict(self._newest.by_offset),
+            self._leaf_id,
+            self._entries,
+        )
 
     def info(self) -> SessionInfo:
         """As of the last refresh."""
@@ -110,16 +186,11 @@ class SessionSummary:
             )
         return self._info
 
-    def _clear(self) -> None:
-        self._header: Header | None = None
-        self._name: str | None = None
-        self._messages = 0
-        self._first_message = ""
-        self._has_first = False
-        self._newest = NewestTime()
-        self._leaf_id = HEADER_ID
-        self._entries = 0
-        self.epoch += 1
+    def _resume(self, state: SummaryState) -> None:
+        self.epoch = 1
+        self._header, self._name = state.header, state.name
+        self._messages, self._first_message, self._has_first = state.messages, state.first_message, state.has_first
+        self._newest, self._leaf_id, self._entries = NewestTime(state.newest), state.leaf_id, state.entries
 
     def _accept(self, line: Line) -> None:
         head = read_head(line.content)
@@ -128,6 +199,7 @@ class SessionSummary:
                 raise SessionCorrupt(self.path, line.number, "not a session file")
             self._newest.see(head.timestamp)
             self._count(head.kind, head.id, line.content, head.data_at)
+            self._accepted(line, head)
             return
         found = _read_line(line.content)
         if self._header is None:
@@ -135,6 +207,10 @@ class SessionSummary:
         if found is not None:
             self._newest.see(bytes(found.timestamp)[1:-1])
             self._count(found.kind or "", found.id or "", bytes(found.data))
+        self._accepted(line, None)
+
+    def _accepted(self, line: Line, head: Head | None) -> None:
+        """For those who want to know more of a line; `head` where it is written in the usual way, and not the header."""
 
     def _count(self, kind: str, entry_id: str, content: bytes, data_at: int = 0) -> None:
         """`content`: the data, or with `data_at` the line that ends in it."""
@@ -162,7 +238,8 @@ class SessionSummary:
         if found is None or found.kind != EntryKind.HEADER:
             raise SessionCorrupt(self.path, line.number, "not a session file")
         self._header = read_header(found.data, self.path, line.number)
-        self._newest.see(self._header.created.encode("utf-8", "replace"))
+        if times.parse_ns(bytes(found.timestamp)[1:-1].decode("ascii", "replace")) in (None, _NEVER):  # as in Go
+            self._newest.see(self._header.created.encode("utf-8", "replace"))
 
     def _see_message(self, data: bytes) -> None:
         try:
@@ -200,22 +277,74 @@ def _read_line(content: bytes) -> _ListLine | None:
     )
 
 
+_PEEK = 4096
+_LONGEST_PEEK = 1 << 20
+
+
+def peek(path: str) -> int | None:
+    """About when a session was updated, in nanoseconds since 1970, told by the ends of its log alone. None where it may be no session."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return None  # who reads it tells why
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        start = os.pread(descriptor, _PEEK, 0)
+        first, end, _ = start.lstrip().partition(b"\n")
+        if not end and len(start) < _PEEK:
+            return None
+        if end:
+            found = _read_line(first)
+            if found is None or found.kind != EntryKind.HEADER:
+                return None
+            read_header(found.data, path, 1)
+        return _last_time(descriptor, status.st_size) or status.st_mtime_ns
+    except (OSError, StorageError):
+        return None  # as above
+    finally:
+        os.close(descriptor)
+
+
+def _last_time(descriptor: int, size: int) -> int | None:
+    """The time on the last line that has one."""
+    length = _PEEK
+    while True:
+        begin = max(0, size - length)
+        data = os.pread(descriptor, size - begin, begin)
+        end = len(data)
+        while (at := data.rfind(b"\n", 0, end)) >= 0 or not begin:
+            moment = times.parse_ns(timestamp_in(data[at + 1 : end])) if end - at > 1 else None
+            if moment is not None and moment > 0:
+                return moment
+            if at < 0:
+                return None
+            end = at
+        if length >= _LONGEST_PEEK:
+            return None
+        length *= 4
+
+
 class NewestTime:
     """The newest of many RFC 3339 times. Those of one offset are compared as text, so that few need to be computed with."""
 
-    def __init__(self) -> None:
-        self._newest: dict[bytes, bytes] = {}
+    def __init__(self, by_offset: dict[bytes, bytes]) -> None:
+        self.by_offset = by_offset
         """For each offset from UTC the newest time, without the offset: of such texts the greater is the later."""
 
     def see(self, text: bytes) -> None:
         """What is no time is passed over."""
         length = 1 if text.endswith(b"Z") else 6
         moment, offset = text[:-length].replace(b",", b"."), text[-length:]
-        if moment > self._newest.get(offset, b"") and times.is_time(text.decode("ascii", "replace")):
-            self._newest[offset] = moment
+        if moment > self.by_offset.get(offset, b"") and times.is_time(text.decode("ascii", "replace")):
+            self.by_offset[offset] = moment
 
     @property
     def text(self) -> str:
         """Empty where there was none."""
-        found = ((moment + offset).decode() for offset, moment in self._newest.items())
+        if len(self.by_offset) == 1:
+            ((offset, moment),) = self.by_offset.items()
+            return (moment + offset).decode()
+        found = ((moment + offset).decode() for offset, moment in self.by_offset.items())
         return max(found, key=lambda text: times.parse_ns(text) or 0, default="")

@@ -11,20 +11,18 @@ an append takes 10 µs here, of which the lock is 3.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 
 import msgspec
 
 from crewlog.storage import times
 from crewlog.storage.errors import Busy, StorageFailed, WouldBlock
-from crewlog.storage.files import FILE_MODE, require_inside, side_folder
+from crewlog.storage.files import FILE_MODE, NO_LINK, require_inside, side_folder
 
 if sys.platform == "win32":
     from crewlog.storage import _lock_windows as _system
@@ -58,15 +56,17 @@ def name_client(name: str) -> None:
     _holder_record.cache = b""
 
 
-@contextlib.contextmanager
-def without_waiting() -> Iterator[None]:
+class without_waiting:  # read as the context that it is
     """Inside, this thread waits for nothing and does nothing long: such calls raise `WouldBlock` before any effect."""
-    before = getattr(_waiting, "refused", False)
-    _waiting.refused = True
-    try:
-        yield
-    finally:
-        _waiting.refused = before
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = getattr(_waiting, "refused", False)
+        _waiting.refused = True
+
+    def __exit__(self, *_: object) -> None:
+        _waiting.refused = self._before
 
 
 def may_wait() -> bool:
@@ -102,8 +102,8 @@ class ResourceLock:
 
     Between threads that share the object it excludes as well. `root`: the folder that symbolic links must not lead out of.
     `existing`: no lock is made for a resource that is gone (`StorageFailed`, ENOENT).
-    Entering raises `Busy` after `timeout` seconds, `StorageFailed` where no lock file can be made, `WouldBlock` inside
-    `without_waiting`.
+    Entering raises `Busy` after `timeout` seconds (at once while a holding goes on that was waited out before), `StorageFailed` where no
+    lock file can be made, `WouldBlock` inside `without_waiting`.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class ResourceLock:
         self._descriptor = -1
         self._file = (0, 0)
         self._thread_lock = threading.Lock()
+        self._stuck: bytes | None = None
         self.held = False
         """Whether the lock is taken through this object."""
         _all_locks.add(self)
@@ -163,17 +164,21 @@ class ResourceLock:
                     os.pwrite(self._descriptor, _holder_record(), 0)
                 except OSError:
                     pass  # naming the holder is a courtesy: a full disk must not forbid the lock
+                self._stuck = None
                 return
             self._forget()
 
     def _wait(self) -> None:
-        """Returns with the lock taken."""
+        """Returns with the lock taken. Of those who queue for one that is stuck only the first waits the whole time."""
         require_waiting()
+        if self._stuck is not None and self._stuck == self._holding():
+            raise Busy(self.resource, self._read_holder())
         begun = time.monotonic()
         pause = _FIRST_PAUSE
         while not _system.try_lock(self._descriptor):
             waited = time.monotonic() - begun
             if waited >= self.timeout:
+                self._stuck = self._holding()
                 raise Busy(self.resource, self._read_holder())
             time.sleep(pause)
             if waited > _EAGER:  # until then the holder is one of many that each take a moment
@@ -190,7 +195,7 @@ class ResourceLock:
             raise StorageFailed(self.resource, "ENOENT", "the file is gone")
         path = os.path.join(side_folder(os.path.realpath(folder)), name + ".lock")
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, FILE_MODE)
         except OSError as error:
             raise StorageFailed.from_os(error, path) from error
         status = os.fstat(descriptor)
@@ -207,6 +212,13 @@ class ResourceLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _holding(self) -> bytes | None:
+        """What tells one holding of the lock from another: whoever takes it writes to its file."""
+        try:
+            return b"%d %b" % (os.fstat(self._descriptor).st_mtime_ns, os.pread(self._descriptor, _HOLDER_SIZE, 0))
+        except OSError:
+            return None
 
     def _read_holder(self) -> dict[str, str | int]:
         try:

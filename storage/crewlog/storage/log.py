@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 
-from crewlog.storage.errors import StorageFailed
-from crewlog.storage.files import FILE_MODE, POWER, Durability, append_all, make_folder, require_inside
+from crewlog.storage.errors import StorageError, StorageFailed
+from crewlog.storage.files import FILE_MODE, POWER, Durability, Undo, append_all, make_folder, require_inside, side_folder, unlink_quietly
 from crewlog.storage.locks import ResourceLock, require_waiting
 from crewlog.storage.syncs import SharedSync
 
@@ -80,6 +80,7 @@ class AppendLog:
         self._fingerprint = b""
         self._descriptor = -1
         self._descriptor_identity: tuple[int, int] | None = None
+        self._made = False
         self._descriptor_mutex = threading.Lock()
         """Held while the descriptor changes or is taken along for a sync, which happens outside of the owner's mutex."""
 
@@ -87,6 +88,10 @@ class AppendLog:
     def lock(self) -> ResourceLock:
         """The file's lock; a reader never makes one, and nobody makes one for a file that is gone."""
         return ResourceLock(self.path, root=self.root, existing=True)
+
+    @cached_property
+    def _mine(self) -> _OfThread:
+        return _OfThread()
 
     @cached_property
     def _syncs(self) -> SharedSync:
@@ -211,22 +216,43 @@ class AppendLog:
         return size
 
     def _append_all(self, descriptor: int, content: bytes, size: int) -> None:
+        undo = partial(self._take_back, size, size + len(content))
         try:
             append_all(descriptor, content, size)
-            if not self.durability.appending_waits:
-                self._note_append(descriptor, size)
+            if self.durability.appending_waits:
+                self._mine.undo = undo
+            else:
+                self._note_append(descriptor, size, undo)
         except OSError:
             status = os.fstat(descriptor)
             if status.st_size == size:  # it was cut back: nothing is new
                 self._seen = (status.st_size, status.st_mtime_ns)
             raise
 
-    def _note_append(self, descriptor: int, size: int) -> None:
+    def _note_append(self, descriptor: int, size: int, undo: Undo) -> None:
         try:
-            self.durability.appended(descriptor)
+            self.durability.appended(descriptor, undo)
         except OSError:
             os.ftruncate(descriptor, size)
             raise
+
+    def _take_back(self, start: int, end: int) -> bool:
+        """Cuts off lines that the device did not take, unless something stands behind them by now."""
+        try:
+            with ResourceLock(self.path, root=self.root, existing=True, timeout=_UNDO_TIMEOUT):
+                descriptor = os.open(self.path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+                try:
+                    if os.fstat(descriptor).st_size != end:
+                        return False
+                    if start == 0 and self._made:
+                        os.unlink(self.path)
+                    else:
+                        os.ftruncate(descriptor, start)
+                finally:
+                    os.close(descriptor)
+        except (OSError, StorageError):
+            return False  # the error that led here is told already; who reads the log finds the lines
+        return True
 
     def begin_at_end(self) -> None:
         """Makes an append begin a new line, without reading what is there. Raises `StorageFailed`."""
@@ -246,14 +272,14 @@ class AppendLog:
             require_waiting()
 
     def sync(self) -> None:
-        """Makes what was appended as durable as was promised; to be called without the lock. Threads share one sync.
+        """Makes what this thread appended last as durable as was promised; to be called without the lock. Threads share one sync.
 
-        Raises `StorageFailed`: then the lines are in the file, but the device has not confirmed them.
+        Raises `StorageFailed`: then the lines are gone from the file again, unless others wrote behind them meanwhile.
         """
         if not self.durability.appending_waits:
             return
         try:
-            self._syncs.wait(self._sync)
+            self._syncs.wait(self._sync, self._mine.undo)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
 
@@ -262,7 +288,7 @@ class AppendLog:
         with self._descriptor_mutex:
             descriptor = os.dup(self._descriptor) if self._descriptor >= 0 else os.open(self.path, os.O_RDONLY)
         try:
-            self.durability.appended(descriptor)
+            self.durability.appended(descriptor, _nothing)  # `SharedSync` does that for each whom this sync is for
         finally:
             os.close(descriptor)
 
@@ -276,13 +302,43 @@ class AppendLog:
             raise StorageFailed.from_os(error, self.path) from error
         try:
             append_all(descriptor, lines, 0)
-            self.durability.appended(descriptor)
+            self.durability.appended(descriptor, partial(self._remove_again, len(lines)))
             self.durability.replaced(os.path.dirname(self.path))
         except OSError as error:
             os.close(descriptor)
-            os.unlink(self.path)
+            unlink_quietly(self.path)
             raise StorageFailed.from_os(error, self.path) from error
         os.close(descriptor)
+
+    def create_empty(self) -> bool:
+        """Whether it was not there. Raises `StorageFailed`."""
+        if os.path.exists(self.path):
+            return False
+        require_inside(self.path, self.root)
+        make_folder(os.path.dirname(self.path), self.durability)
+        side_folder(os.path.dirname(os.path.realpath(self.path)))  # what the lock needs: where it cannot be had, no file is left behind
+        try:
+            self.create(b"")
+        except StorageFailed as error:
+            if error.errno_name != "EEXIST":
+                raise
+            return False
+        self._made = True
+        return True
+
+    def remove_empty(self) -> None:
+        """Removes the file that was made for an append which failed."""
+        self._remove_again(0)
+
+    def _remove_again(self, size: int) -> bool:
+        try:
+            with ResourceLock(self.path, root=self.root, existing=True, timeout=_UNDO_TIMEOUT):
+                if os.stat(self.path).st_size != size:
+                    return False
+                os.unlink(self.path)
+        except (OSError, StorageError):
+            return False  # as above
+        return True
 
     def close(self) -> None:
         if "lock" in self.__dict__:
@@ -333,6 +389,18 @@ class AppendLog:
             raise StorageFailed.from_os(error, self.path) from error
 
 
+def _nothing() -> bool:
+    return False
+
+
+class _OfThread(threading.local):
+    """How to take back what this thread appended last."""
+
+    undo: Undo = staticmethod(_nothing)
+
+
+_UNDO_TIMEOUT = 1.0
+"""Seconds that taking back waits for a lock: somebody waits for the error."""
 _APPEND_FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 

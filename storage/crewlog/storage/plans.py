@@ -11,7 +11,7 @@ import msgspec
 
 from crewlog.storage import times
 from crewlog.storage.errors import InvalidArgument, PlanChanged, StorageFailed
-from crewlog.storage.files import POWER, Durability, make_folder, replace_file, require_inside
+from crewlog.storage.files import POWER, Durability, make_folder, remove_file, replace_file, require_inside
 from crewlog.storage.locks import ResourceLock, require_waiting
 from crewlog.storage.names import check_name
 from crewlog.storage.plan_words import ADJECTIVES, GERUNDS, NOUNS
@@ -119,14 +119,7 @@ class PlanStore:
         with self._lock:
             if if_match is not None:
                 self._require(path, name, if_match)
-            try:
-                os.unlink(path)
-                self._durability.replaced(self._dir)
-            except FileNotFoundError:
-                return False
-            except OSError as error:
-                raise StorageFailed.from_os(error, path) from error
-        return True
+            return remove_file(path, self._durability)
 
     def generate_name(self) -> str:
         """A generated name that no plan has."""

@@ -26,6 +26,7 @@ _SCALAR = re.compile(
     rb"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9.eE+-])"
     rb"|true|false|null"
 )
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _raw_decoder = msgspec.json.Decoder(msgspec.Raw)
 _members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _elements_decoder = msgspec.json.Decoder(list[msgspec.Raw])
@@ -53,6 +54,37 @@ def compact(raw: bytes) -> bytes:
     except (msgspec.DecodeError, RecursionError):
         validate(raw)
         return one_line(raw)
+
+
+def indent(raw: bytes) -> bytes:
+    """Valid JSON laid out as Go's `json.Indent` does with two spaces: a line for each member and element, `{}` and `[]` on one."""
+    try:
+        return msgspec.json.format(raw, indent=2)
+    except (msgspec.DecodeError, RecursionError):
+        return _indent_slowly(raw)
+
+
+def _indent_slowly(raw: bytes) -> bytes:
+    out: list[bytes] = []
+    depth, opened = 0, False
+    for token in _TOKEN.findall(raw):
+        if token in b"}]":
+            depth -= 1
+            if not opened:
+                out.append(_new_line(depth))
+        elif opened:
+            out.append(_new_line(depth))
+        opened = token in b"{["
+        out.append(b": " if token == b":" else token)
+        if opened:
+            depth += 1
+        elif token == b",":
+            out.append(_new_line(depth))
+    return b"".join(out)
+
+
+def _new_line(depth: int) -> bytes:
+    return b"\n" + b"  " * depth
 
 
 def validate(raw: bytes) -> None:
@@ -140,13 +172,13 @@ def decode_lenient(raw: bytes, decoder: msgspec.json.Decoder[_T], type_: type[_T
 
 
 def decode_exact(raw: bytes, decoder: msgspec.json.Decoder[_T], type_: type[_T]) -> _T:
-    """As `decode_lenient`, but lone surrogates stay what they are."""
+    """As `decode_lenient`, but lone surrogates in texts stay what they are. In keys, which name no field then, they do not."""
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return msgspec.convert(_loads(raw), type_)
+        return msgspec.convert(_with_plain_keys(_loads(raw)), type_)
 
 
 def _loads(raw: bytes) -> object:
@@ -185,12 +217,25 @@ codecs.register_error("crewlog-each-byte", _each_byte)
 
 def _without_surrogates(value: object) -> object:
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _plain(value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
     return value
+
+
+def _with_plain_keys(value: object) -> object:
+    if isinstance(value, list):
+        return [_with_plain_keys(item) for item in value]
+    if isinstance(value, dict):
+        return {_plain(key): _with_plain_keys(item) for key, item in value.items()}
+    return value
+
+
+def _plain(text: str) -> str:
+    """The text with U+FFFD for each half of a surrogate pair."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _skip_space(data: bytes, at: int) -> int:

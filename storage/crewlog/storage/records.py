@@ -170,7 +170,10 @@ class Claim(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Task(msgspec.Struct, kw_only=True):
-    """One task. `metadata` values are raw JSON; `source` is the record as it was read, which keeps fields unknown to this version."""
+    """One task. `metadata` values are raw JSON, as are those of `extra`, the fields unknown to this version, which are kept.
+
+    `source` is the record as it was read or written.
+    """
 
     id: str
     subject: str = ""
@@ -182,6 +185,7 @@ class Task(msgspec.Struct, kw_only=True):
     blocked_by: list[str] = []
     metadata: dict[str, msgspec.Raw] = {}
     completed_at: str = ""
+    extra: dict[str, msgspec.Raw] = {}
     source: bytes = b"{}"
     claim: Claim | None = None
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 import re
+import stat
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 
 from crewlog.storage import rawjson, times
 from crewlog.storage.entries import NotAnEntry, read_entry
-from crewlog.storage.errors import StorageFailed
-from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.messages import message_shape
 from crewlog.storage.query import Query, parse_query, term_pattern
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
@@ -20,6 +22,9 @@ from crewlog.storage.snapshot import read_compaction
 
 SNIPPET = 120
 """Characters of text that a snippet shows around the first word found."""
+MOST_RANKED = 500
+"""Entries that match, the newest, among which the best are found."""
+BLOCK = 64 << 10
 _HALF_LIFE_DAYS = 30
 
 
@@ -34,20 +39,20 @@ class Hit(msgspec.Struct):
     score: float
 
 
-class _Block(msgspec.Struct):
+class _Block(msgspec.Struct, gc=False):
     type: str | None = ""
     text: str | None = ""
     thinking: str | None = ""
     tool_call: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     role: str | None = ""
     content: list[_Block | None] | None = None
     metadata: dict[str, msgspec.Raw] | None = None
 
 
-class _Call(msgspec.Struct):
+class _Call(msgspec.Struct, gc=False):
     name: str | None = ""
     args: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -64,74 +69,172 @@ class SearchText(msgspec.Struct):
     text: str
 
 
-def search(sessions: Iterable[SessionInfo], query: str, limit: int = 50, *, keep_going: Callable[[], bool] = lambda: True) -> list[Hit]:
+class Places(Protocol):
+    """Where in a session's log the query may match: ranges of bytes, each of whole lines, in rising order; None for all of it."""
+
+    def __call__(self, path: str) -> list[tuple[int, int]] | None: ...
+
+
+def search(
+    sessions: Iterable[SessionInfo],
+    query: str,
+    limit: int = 50,
+    *,
+    keep_going: Callable[[], bool] = lambda: True,
+    places: Places = lambda path: None,
+    looked_at: Callable[[str], None] = lambda path: None,
+) -> list[Hit]:
     """The best hits, best first. Entries that cannot be read are passed over, and so are sessions that went away meanwhile.
 
-    `keep_going` is asked now and then; when it says False the search ends with what it has.
+    Sessions are looked at in their order, entries from the last; the older ones of so many that it does not matter (`MOST_RANKED`) are
+    not looked at. `keep_going` is asked now and then; when it says False the search ends with what it has. `looked_at` is told each
+    session that is done.
     """
     wanted = parse_query(query)
     if wanted.empty:
         return []
-    patterns = [term_pattern(term) for term in wanted.terms]
-    newest = times.parse_ns(times.now()) or 0
+    matcher = _Matcher(wanted)
+    most = max(MOST_RANKED, 4 * limit)
     best: list[tuple[float, int, Hit]] = []
-    for number, (info, entry) in enumerate(_entries(sessions, keep_going)):
-        hit = _match(info, entry, wanted, patterns, newest)
-        if hit is None:
-            continue
-        item = (hit.score, -number, hit)
-        if len(best) < limit:
-            heapq.heappush(best, item)
-        elif item > best[0]:
-            heapq.heapreplace(best, item)
-    return [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
-
-
-def _entries(sessions: Iterable[SessionInfo], keep_going: Callable[[], bool]) -> Iterator[tuple[SessionInfo, Entry]]:
+    number = 0
     for info in sessions:
-        if not keep_going():
+        for entry in _entries(info.path, places(info.path), matcher, keep_going):
+            hit = matcher.match(info, entry)
+            if hit is None:
+                continue
+            number += 1
+            item = (hit.score, -number, hit)
+            if len(best) < limit:
+                heapq.heappush(best, item)
+            elif item > best[0]:
+                heapq.heapreplace(best, item)
+            if number >= most:
+                break
+        looked_at(info.path)
+        if number >= most or not keep_going():
+            break
+    found = [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
+    for hit in found:
+        hit.snippet = snippet(hit.snippet, matcher.patterns)
+    return found
+
+
+def _entries(path: str, ranges: list[tuple[int, int]] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
+    """The entries that may match, from the last on."""
+    if ranges == []:
+        return
+    try:
+        for data in _read_backwards(path, ranges):
+            if not keep_going():
+                return
+            for line in matcher.lines(data):
+                try:
+                    yield read_entry(line)
+                except NotAnEntry:
+                    continue  # doctor names it
+    except OSError:
+        return  # it went away since it was listed
+
+
+def _read_backwards(path: str, ranges: list[tuple[int, int]] | None) -> Iterator[bytes]:
+    """Whole lines, in blocks; the last line of all may lack its line end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return
-        lines: list[bytes] = []
+        if ranges is not None:
+            for start, stop in reversed(ranges):
+                yield os.pread(descriptor, stop - start, start)
+            return
+        stop, size = status.st_size, BLOCK
+        while stop:
+            start = max(0, stop - size)
+            data = os.pread(descriptor, stop - start, start)
+            at = data.find(b"\n") + 1 if start else 0
+            if start and (at == 0 or at == len(data)):
+                size *= 2  # a line longer than the block
+                continue
+            yield data[at:]
+            stop, size = start + at, BLOCK
+    finally:
+        os.close(descriptor)
 
-        def keep(line: Line, kept: list[bytes] = lines) -> None:
-            kept.append(line.content)
 
-        try:
-            AppendLog(info.path).read_added(keep, lambda line: False)
-        except StorageFailed:
-            continue  # it went away since it was listed
-        for line in lines:
-            try:
-                yield info, read_entry(line)
-            except NotAnEntry:
-                continue  # doctor names it
+class _Matcher:
+    """Compares entries with a query."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.patterns = [term_pattern(term) for term in query.terms]
+        self._newest = times.parse_ns(times.now()) or 0
+        self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)
+        self._with_slash = any(b"/" in text for text in self._plain)
+
+    def lines(self, data: bytes) -> Iterator[bytes]:
+        """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
+        allows.
+        """
+        if not self._plain or is_spelled_oddly(data) or (self._with_slash and b"\\/" in data):
+            yield from (line for line in reversed(data.split(b"\n")) if line)
+            return
+        lowered = data.lower()
+        at = lowered.rfind(self._plain[0])
+        while at >= 0:
+            start, end = lowered.rfind(b"\n", 0, at) + 1, lowered.find(b"\n", at)
+            line = lowered[start : end if end >= 0 else None]
+            if all(text in line for text in self._plain):
+                yield data[start : end if end >= 0 else None]
+            at = lowered.rfind(self._plain[0], 0, start)
+
+    def match(self, info: SessionInfo, entry: Entry) -> Hit | None:
+        """The hit's `snippet` is the whole text still."""
+        query = self._query
+        if query.kinds and entry.kind.casefold() not in query.kinds:
+            return None
+        moment = times.parse_ns(entry.timestamp)
+        if query.after is not None and (moment is None or moment < query.after):
+            return None
+        if query.before is not None and (moment is None or moment >= query.before):
+            return None
+        found = search_text(entry)
+        if found is None:
+            return None
+        if query.roles and found.role.casefold() not in query.roles:
+            return None
+        if query.tools and not query.tools.intersection(tool.casefold() for tool in found.tools):
+            return None
+        if query.models and not any(model in model_of(entry).casefold() for model in query.models):
+            return None
+        folded = found.text.casefold()
+        counts = [len(pattern.findall(folded)) for pattern in self.patterns]
+        if not all(counts):
+            return None
+        age_days = max(0, self._newest - (moment or 0)) / 86_400e9
+        relevance = sum(math.log1p(count) for count in counts) + 1 / (1 + len(found.text) / 1000)
+        score = relevance * (0.5 + 0.5 * 0.5 ** (age_days / _HALF_LIFE_DAYS))
+        return Hit(info, entry.id, entry.kind, entry.timestamp, found.text, round(score, 6))
 
 
-def _match(info: SessionInfo, entry: Entry, query: Query, patterns: list[re.Pattern[str]], newest: int) -> Hit | None:
-    if query.kinds and entry.kind.casefold() not in query.kinds:
-        return None
-    moment = times.parse_ns(entry.timestamp)
-    if query.after is not None and (moment is None or moment < query.after):
-        return None
-    if query.before is not None and (moment is None or moment >= query.before):
-        return None
-    found = search_text(entry)
-    if found is None:
-        return None
-    if query.roles and found.role.casefold() not in query.roles:
-        return None
-    if query.tools and not query.tools.intersection(tool.casefold() for tool in found.tools):
-        return None
-    if query.models and not any(model in _model_of(entry).casefold() for model in query.models):
-        return None
-    folded = found.text.casefold()
-    counts = [len(pattern.findall(folded)) for pattern in patterns]
-    if not all(counts):
-        return None
-    age_days = max(0, newest - (moment or 0)) / 86_400e9
-    relevance = sum(math.log1p(count) for count in counts) + 1 / (1 + len(found.text) / 1000)
-    score = relevance * (0.5 + 0.5 * 0.5 ** (age_days / _HALF_LIFE_DAYS))
-    return Hit(info, entry.id, entry.kind, entry.timestamp, snippet(found.text, patterns), round(score, 6))
+def is_spelled_oddly(data: bytes) -> bool:
+    """Whether lines, as they are in the file, may hold letters, digits or `_` in another way than by themselves."""
+    escapes = data.count(b"\\u")
+    if escapes and escapes != data.count(b"\\u003c") + data.count(b"\\u003e") + data.count(b"\\u0026"):
+        return True
+    return not data.isascii() and any(start[0] in data and start in data for start in FOLDED_TO_ASCII)  # one byte is found faster
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text that holds this one holds it in the file too, but for the case of ASCII letters and for odd spellings: its characters
+    have one spelling in JSON, and no other character is casefolded to them.
+    """
+    return bool(text) and all(
+        unicodedata.category(char) == "Lo" if ord(char) > 0x7E else char >= " " and char not in '"\\<>&' for char in text
+    )
+
+
+FOLDED_TO_ASCII = (b"\xc3\x9f", b"\xc5\x89", b"\xc5\xbf", b"\xc4\xb0", b"\xc7\xb0", b"\xe1\xba", b"\xe2\x84\xaa", b"\xef\xac")
+"""What the characters whose casefolding holds an ASCII letter begin with in UTF-8: ß ŉ ſ İ ǰ ẖ ẗ ẘ ẙ ẚ ẞ K ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ."""
 
 
 def search_text(entry: Entry) -> SearchText | None:
@@ -142,19 +245,41 @@ def search_text(entry: Entry) -> SearchText | None:
     if entry.kind == EntryKind.COMPACTION:
         compaction = read_compaction(data)
         return None if compaction is None else SearchText("", [], compaction.summary)
-    if entry.kind in _TOLD_AS_JSON:
-        return SearchText("", [], rawjson.decode_utf8(data))
+    if entry.kind in TOLD_AS_JSON:
+        return SearchText("", [], _told(data))
     return None
 
 
-_TOLD_AS_JSON = frozenset({EntryKind.SESSION_INFO, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE, EntryKind.LLM_CALL, EntryKind.MODEL_CHANGE})
+def _told(raw: bytes) -> str:
+    """JSON as text, with the characters that its escapes stand for."""
+    text = rawjson.decode_utf8(raw)
+    if "\\" not in text:
+        return text
+    if "\\u" in text:
+        return _ESCAPES.sub(_characters, text)
+    pieces = text.split("\\\\")  # what is behind an escaped backslash begins no escape with it
+    for escape, character in _SHORT_ESCAPES:
+        if escape in text:
+            pieces = [piece.replace(escape, character) for piece in pieces]
+    return "\\".join(pieces)
+
+
+_SHORT_ESCAPES = (("\\n", "\n"), ('\\"', '"'), ("\\t", "\t"), ("\\/", "/"), ("\\r", "\r"), ("\\b", "\b"), ("\\f", "\f"))
+_ESCAPES = re.compile(r'(?:\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))+')
+
+
+def _characters(match: re.Match[str]) -> str:
+    return rawjson.decode_string(f'"{match[0]}"'.encode()) or ""
+
+
+TOLD_AS_JSON = frozenset({EntryKind.SESSION_INFO, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE, EntryKind.LLM_CALL, EntryKind.MODEL_CHANGE})
 
 
 def _message_text(data: bytes) -> SearchText | None:
     try:
         message = rawjson.decode_lenient(data, _message_decoder, _Message)
     except msgspec.MsgspecError:
-        return None if message_shape(data) is None else SearchText("", [], rawjson.decode_utf8(data))
+        return None if message_shape(data) is None else SearchText("", [], _told(data))
     texts: list[str] = []
     tools: list[str] = []
     for block in message.content or []:
@@ -172,12 +297,11 @@ def _call_text(raw: bytes) -> tuple[str, str]:
     try:
         call = rawjson.decode_lenient(raw, _call_decoder, _Call)
     except msgspec.MsgspecError:
-        return "", rawjson.decode_utf8(raw)
-    arguments = rawjson.decode_utf8(bytes(call.args))
-    return call.name or "", f"{call.name or ''} {arguments}"
+        return "", _told(raw)
+    return call.name or "", f"{call.name or ''} {_told(bytes(call.args))}"
 
 
-class _Model(msgspec.Struct):
+class _Model(msgspec.Struct, gc=False):
     model: str | None = ""
     usage: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -185,7 +309,7 @@ class _Model(msgspec.Struct):
 _model_decoder = msgspec.json.Decoder(_Model)
 
 
-def _model_of(entry: Entry) -> str:
+def model_of(entry: Entry) -> str:
     try:
         found = _model_decoder.decode(entry.data)
         if found.model:

@@ -6,6 +6,7 @@ the file before it answers and reads what others added since. Opening and readin
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -15,7 +16,7 @@ import msgspec
 from crewlog.storage import rawjson, times
 from crewlog.storage.appending import check_new_entry
 from crewlog.storage.entries import HEADER_ID, NewEntry, NotAnEntry, new_id, read_entry, trim_blanks, write_entry
-from crewlog.storage.errors import LeafMoved, SessionCorrupt, SessionNotFound, StorageFailed, StoreClosed
+from crewlog.storage.errors import LeafMoved, SessionCorrupt, SessionNotFound, StorageError, StorageFailed, StoreClosed
 from crewlog.storage.files import POWER, Durability
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import LONG_READ, AppendLog, BlockReader, Line, Look
@@ -148,8 +149,16 @@ class SessionStore:
                 self._require_file()
                 raise
         if written:
-            self._log.sync()
+            self._sync()
         return written
+
+    def _sync(self) -> None:
+        try:
+            self._log.sync()
+        except StorageFailed:
+            with contextlib.suppress(StorageError):  # the first error is the one to tell
+                self.refresh()
+            raise
 
     def _append_locked(self, entries: Sequence[NewEntry], payloads: list[bytes], expected_leaf_id: str | None) -> list[Entry]:
         self._refresh()
@@ -243,7 +252,7 @@ class SessionStore:
         """The nodes from the header (or from where the chain breaks) to `entry_id` (default: the leaf), and the break."""
         with self._mutex:
             self._refresh()
-            return self._tree.chain(entry_id or self._tree.leaf_id)
+            return self._tree.chain(self._tree.leaf_id if entry_id is None else entry_id)
 
     def nodes(self) -> list[Node]:
         """All nodes in file order."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import statistics
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -15,16 +15,22 @@ from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.records import Entry, EntryKind, LLMCallEntry, SessionInfo
 
 
-class Usage(msgspec.Struct):
-    """Sums over calls. `latencies` are milliseconds, `cost` is in the currency of the messages."""
+class Usage(msgspec.Struct, array_like=True, gc=False):
+    """Sums over calls. `latencies` are milliseconds, in no order; `costs`, in the currency of the messages, add up to the cost: exactly,
+    so that it does not matter in which order they came.
+    """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
-    cost: float = 0.0
+    costs: list[float] = []
     latencies: list[int] = []
+
+    @property
+    def cost(self) -> float:
+        return _sum(self.costs)
 
     @property
     def cache_hit_rate(self) -> float:
@@ -38,12 +44,26 @@ class Usage(msgspec.Struct):
         """
         if not self.latencies:
             return 0.0
+        self.latencies.sort()  # which costs little where it was done before
         if share == 0.5:
-            return float(statistics.median(self.latencies))
-        return float(sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)])
+            middle = len(self.latencies) // 2
+            return float(self.latencies[middle]) if len(self.latencies) % 2 else (self.latencies[middle - 1] + self.latencies[middle]) / 2
+        return float(self.latencies[max(0, math.ceil(share * len(self.latencies)) - 1)])
+
+    def add(self, other: Usage) -> None:
+        """Adds what another sum holds."""
+        self.calls += other.calls
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cache_read_tokens += other.cache_read_tokens
+        self.cache_creation_tokens += other.cache_creation_tokens
+        self.costs += other.costs
+        self.latencies += other.latencies
 
 
-class CacheBreak(msgspec.Struct):
+class CacheBreak(msgspec.Struct, array_like=True):
+    """`session_id` is empty in what is told of one session alone."""
+
     session_id: str
     entry_id: str
     timestamp: str
@@ -61,16 +81,16 @@ class Stats(msgspec.Struct):
     sessions: int
 
 
-class _Cost(msgspec.Struct):
+class _Cost(msgspec.Struct, gc=False):
     total: int | float | None = 0
 
 
-class _MessageUsage(msgspec.Struct):
+class _MessageUsage(msgspec.Struct, gc=False):
     model: str | None = ""
     cost: _Cost | None = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     usage: _MessageUsage | None = None
 
 
@@ -84,41 +104,63 @@ _REASONS = (
 )
 
 
-def gather_stats(sessions: Iterable[SessionInfo], *, since: int | None = None, keep_going: Callable[[], bool] = lambda: True) -> Stats:
-    """Sums over whole logs, branches that were left included: they were paid for. `since`: nanoseconds since 1970."""
-    stats = Stats(Usage(), {}, {}, {}, [], 0)
-    for info in sessions:
-        if not keep_going():
-            break
-        stats.sessions += 1
+class Portion(msgspec.Struct, array_like=True, gc=False):
+    """What was spent in one session on one model and day; `first` and `last`: when, in nanoseconds since 1970, 0 where it is unknown."""
+
+    model: str
+    day: str
+    first: int
+    last: int
+    usage: Usage
+
+
+class SessionUsage(msgspec.Struct, array_like=True, gc=False):
+    """What one session took. `break_moments`: when each of `breaks` was, as in `Portion`."""
+
+    portions: list[Portion] = []
+    breaks: list[CacheBreak] = []
+    break_moments: list[int] = []
+
+
+class UsageCounter:
+    """Counts what the entries of one session took, those since a moment (nanoseconds since 1970), or all. Goes on from `usage`."""
+
+    def __init__(self, usage: SessionUsage | None = None, since: int | None = None) -> None:
+        self.usage = usage or SessionUsage()
+        self._since = since
+        self._portions = {(portion.model, portion.day): portion for portion in self.usage.portions}
+
+    def see_line(self, line: bytes) -> None:
+        if not may_cost(line):
+            return
         try:
-            AppendLog(info.path).read_added(lambda line, info=info: _count(stats, info, line, since), lambda line: False)  # type: ignore[misc]
-        except StorageFailed:
-            continue  # it went away since it was listed
-    return stats
+            entry = read_entry(line)
+        except NotAnEntry:
+            return
+        self.see(entry)
 
+    def see(self, entry: Entry) -> None:
+        if entry.kind == EntryKind.LLM_CALL:
+            self._see_call(entry)
+        elif entry.kind == EntryKind.MESSAGE:
+            self._see_message(entry)
 
-def _count(stats: Stats, info: SessionInfo, line: Line, since: int | None) -> None:
-    if b'"llm_call"' not in line.content and b'"cost"' not in line.content:
-        return
-    try:
-        entry = read_entry(line.content)
-    except NotAnEntry:
-        return
-    if since is not None and (times.parse_ns(entry.timestamp) or 0) < since:
-        return
-    if entry.kind == EntryKind.LLM_CALL:
-        _count_call(stats, info, entry)
-    elif entry.kind == EntryKind.MESSAGE:
-        _count_cost(stats, info, entry)
+    def compact(self) -> SessionUsage:
+        """The same in less room: of costs, few that have the same sum."""
+        for portion in self.usage.portions:
+            portion.usage.costs = _fewer(portion.usage.costs)
+            portion.usage.latencies.sort()
+        return self.usage
 
-
-def _count_call(stats: Stats, info: SessionInfo, entry: Entry) -> None:
-    try:
-        call = rawjson.decode_lenient(bytes(entry.data), _call_decoder, LLMCallEntry)
-    except msgspec.MsgspecError:
-        return
-    for usage in _places(stats, info, entry, call.model):
+    def _see_call(self, entry: Entry) -> None:
+        try:
+            call = rawjson.decode_lenient(bytes(entry.data), _call_decoder, LLMCallEntry)
+        except msgspec.MsgspecError:
+            return
+        moment = times.parse_ns(entry.timestamp) or 0
+        usage = self._usage_at(entry, moment, call.model)
+        if usage is None:
+            return
         usage.calls += 1
         usage.input_tokens += call.input_tokens
         usage.output_tokens += call.output_tokens
@@ -126,27 +168,141 @@ def _count_call(stats: Stats, info: SessionInfo, entry: Entry) -> None:
         usage.cache_creation_tokens += call.cache_creation_tokens
         if call.latency_ms:
             usage.latencies.append(call.latency_ms)
-    if call.cache_break is not None:
-        reasons = [told for field, told in _REASONS if getattr(call.cache_break, field)]
-        dropped = call.cache_break.drop_absolute
-        stats.cache_breaks.append(CacheBreak(info.id, entry.id, entry.timestamp, dropped, reasons, call.cache_break.note))
+        if call.cache_break is not None:
+            reasons = [told for field, told in _REASONS if getattr(call.cache_break, field)]
+            dropped = call.cache_break.drop_absolute
+            self.usage.breaks.append(CacheBreak("", entry.id, entry.timestamp, dropped, reasons, call.cache_break.note))
+            self.usage.break_moments.append(moment)
+
+    def _see_message(self, entry: Entry) -> None:
+        try:
+            usage = rawjson.decode_lenient(bytes(entry.data), _message_decoder, _Message).usage
+        except msgspec.MsgspecError:
+            return
+        if usage is None or usage.cost is None or not usage.cost.total:
+            return
+        found = self._usage_at(entry, times.parse_ns(entry.timestamp) or 0, usage.model or "")
+        if found is not None:
+            found.costs.append(_float(usage.cost.total))
+
+    def _usage_at(self, entry: Entry, moment: int, model: str) -> Usage | None:
+        """None where the entry is too old to count."""
+        if self._since is not None and moment < self._since:
+            return None
+        day = entry.timestamp[:10]
+        portion = self._portions.get((model, day))
+        if portion is None:
+            portion = self._portions[model, day] = Portion(model, day, moment, moment, Usage())
+            self.usage.portions.append(portion)
+        portion.first, portion.last = min(portion.first, moment), max(portion.last, moment)
+        return portion.usage
 
 
-def _count_cost(stats: Stats, info: SessionInfo, entry: Entry) -> None:
+def may_cost(line: bytes) -> bool:
+    """False for lines of which it is plain that they tell of no cost."""
+    return b'"llm_call"' in line or b'"cost"' in line
+
+
+UsageOf = Callable[[SessionInfo], "SessionUsage | None"]
+
+
+def gather_stats(
+    sessions: Iterable[SessionInfo],
+    *,
+    since: int | None = None,
+    keep_going: Callable[[], bool] = lambda: True,
+    usage_of: UsageOf = lambda info: None,
+) -> Stats:
+    """Sums over whole logs, branches that were left included: they were paid for. `since`: nanoseconds since 1970.
+
+    `usage_of`: what is known of a session's usage, as its log is now, so that the log need not be read.
+    """
+    stats = Stats(Usage(), {}, {}, {}, [], 0)
+    for info in sessions:
+        if not keep_going():
+            break
+        stats.sessions += 1
+        usage = _since(usage_of(info), since)
+        if usage is None:
+            usage = _read_usage(info.path, since, keep_going)
+        _add(stats, info, usage)
+    for part in stats.by_model.values():
+        stats.total.add(part)
+    return stats
+
+
+def _since(usage: SessionUsage | None, since: int | None) -> SessionUsage | None:
+    """None where a part of what was summed up is too old."""
+    if usage is None or since is None:
+        return usage
+    if any(portion.first < since <= portion.last for portion in usage.portions):
+        return None
+    return SessionUsage(
+        [portion for portion in usage.portions if portion.first >= since],
+        [item for item, moment in zip(usage.breaks, usage.break_moments) if moment >= since],
+    )
+
+
+def _read_usage(path: str, since: int | None, keep_going: Callable[[], bool]) -> SessionUsage:
+    """Of a log that went away since it was listed, what was read of it."""
+    counter = UsageCounter(since=since)
+
+    def see(line: Line) -> None:
+        if not line.number % 1000 and not keep_going():
+            raise _Enough
+        counter.see_line(line.content)
+
+    def see_tail(line: Line) -> bool:
+        counter.see_line(line.content)  # a whole record that lacks its line end counts
+        return False
+
+    with contextlib.suppress(StorageFailed, _Enough):
+        AppendLog(path).read_added(see, see_tail)
+    return counter.usage
+
+
+class _Enough(Exception):
+    """Nobody waits for the rest."""
+
+
+def _add(stats: Stats, info: SessionInfo, usage: SessionUsage) -> None:
+    for portion in usage.portions:
+        stats.by_model.setdefault(portion.model, Usage()).add(portion.usage)
+        stats.by_day.setdefault(portion.day, Usage()).add(portion.usage)
+        stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
+    for found in usage.breaks:
+        stats.cache_breaks.append(CacheBreak(info.id, found.entry_id, found.timestamp, found.dropped_tokens, found.reasons, found.note))
+
+
+def _sum(values: list[float]) -> float:
     try:
-        usage = rawjson.decode_lenient(bytes(entry.data), _message_decoder, _Message).usage
-    except msgspec.MsgspecError:
-        return
-    if usage is None or usage.cost is None or not usage.cost.total:
-        return
-    for place in _places(stats, info, entry, usage.model or ""):
-        place.cost += usage.cost.total
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # beyond what a float can hold
+        return sum(values)
 
 
-def _places(stats: Stats, info: SessionInfo, entry: Entry, model: str) -> list[Usage]:
-    return [
-        stats.total,
-        stats.by_model.setdefault(model, Usage()),
-        stats.by_day.setdefault(entry.timestamp[:10], Usage()),
-        stats.by_session.setdefault(info.id, Usage()),
-    ]
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _fewer(values: list[float]) -> list[float]:
+    """Few numbers with exactly the same sum: the rounded sum, and what rounding took from it, as often as it did.
+
+    Where a sum is beyond what a float can hold, all of them.
+    """
+    rest, found = list(values), []
+    try:
+        while len(rest) > 1 and (whole := math.fsum(rest)):
+            found.append(whole)
+            rest.append(-whole)
+            if len(found) > _MOST_PARTS:
+                return values
+    except (OverflowError, ValueError):
+        return values
+    return found if len(values) > 1 else values
+
+
+_MOST_PARTS = 60

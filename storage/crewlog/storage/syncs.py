@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from crewlog.storage.files import Undo, take_back
+
 
 class _Batch:
     """Those who are served by one sync."""
@@ -12,6 +14,7 @@ class _Batch:
     def __init__(self) -> None:
         self.done = False
         self.error: BaseException | None = None
+        self.undos: list[Undo] = []
 
 
 class SharedSync:
@@ -22,12 +25,13 @@ class SharedSync:
         self._next = _Batch()
         self._running = False
 
-    def wait(self, sync: Callable[[], None]) -> None:
-        """Returns when a `sync` that began after this call is done. What it raises is raised to all it was for: the system tells of
-        a failed write only once, so that trying again would seem to succeed.
+    def wait(self, sync: Callable[[], None], undo: Undo) -> None:
+        """Returns when a `sync` that began after this call is done. What it raises is raised to all it was for, and what they wrote is
+        taken back: the system tells of a failed write only once, so that trying again would seem to succeed.
         """
         with self._condition:
             batch = self._next
+            batch.undos.append(undo)
             while self._running and not batch.done:
                 self._condition.wait()
             leads = not batch.done
@@ -44,6 +48,7 @@ class SharedSync:
             sync()
         except BaseException as error:  # noqa: BLE001  # raised again by each who waits
             batch.error = error
+            take_back(batch.undos)
         with self._condition:
             self._running = False
             batch.done = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import msgspec
 
@@ -12,9 +11,6 @@ from crewlog.storage.names import check_name
 from crewlog.storage.records import Claim, Task
 
 SUFFIX = ".json"
-HIGH_WATER_MARK = ".highwatermark"
-MAX_HIGH_WATER_MARK = (1 << 53) - 1
-"""A mark beyond the whole numbers that every JSON reader keeps is absurd, and is recovered from the files."""
 
 _KNOWN = ("id", "subject", "description", "activeForm", "status", "owner", "blocks", "blockedBy", "metadata", "completedAt")
 
@@ -32,7 +28,28 @@ class _TaskDocument(msgspec.Struct, rename="camel"):
     completed_at: str | None = None
 
 
+class _KnownFields(_TaskDocument, forbid_unknown_fields=True):
+    """A record without fields unknown to this version, as nearly all are."""
+
+
+class _Record(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
+    """A record as it is written: in Go's order, without what is empty."""
+
+    id: str
+    subject: str
+    description: str = ""
+    active_form: str = ""
+    status: str
+    owner: str = ""
+    blocks: list[str]
+    blocked_by: list[str]
+    metadata: dict[str, msgspec.Raw] = {}
+    completed_at: str = ""
+
+
+_known_decoder = msgspec.json.Decoder(_KnownFields)
 _decoder = msgspec.json.Decoder(_TaskDocument)
+_encode = msgspec.json.Encoder().encode
 
 
 class NotATask(ValueError):
@@ -41,10 +58,7 @@ class NotATask(ValueError):
 
 def decode_task(content: bytes) -> Task:
     """Raises `NotATask` where Go would not read it."""
-    try:
-        found = _decoder.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = _decode_slowly(content)
+    found, extra = _decode(content)
     if found.completed_at is not None and times.parse_ns(found.completed_at) is None:
         raise NotATask(f"completedAt is no RFC 3339 time: {found.completed_at!r}")
     return Task(
@@ -58,26 +72,64 @@ def decode_task(content: bytes) -> Task:
         blocked_by=[item or "" for item in found.blocked_by or ()],
         metadata=found.metadata or {},
         completed_at=found.completed_at or "",
+        extra=extra,
         source=content.strip(),
     )
 
 
-def _decode_slowly(content: bytes) -> _TaskDocument:
+def _decode(content: bytes) -> tuple[_TaskDocument, dict[str, msgspec.Raw]]:
+    """The known fields, and the others."""
+    try:
+        return _known_decoder.decode(content), {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        found = _decoder.decode(content)
+        return found, {name: msgspec.Raw(value) for name, value in rawjson.members(content).items() if name not in _KNOWN}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, rawjson.Invalid):
+        return _decode_slowly(content)
+
+
+def _decode_slowly(content: bytes) -> tuple[_TaskDocument, dict[str, msgspec.Raw]]:
     """For records with lone surrogates, which are kept, or with deep nesting in fields that no rule looks at."""
     if content.strip() == b"null":
-        return _TaskDocument()
+        return _TaskDocument(), {}
     try:
-        parts = {name: value for name, value in rawjson.members(content).items() if name in _KNOWN}
+        parts = rawjson.members(content)
+        extra = {name: msgspec.Raw(parts.pop(name)) for name in list(parts) if name not in _KNOWN}
         metadata = parts.pop("metadata", b"null")
         document = msgspec.convert(json.loads(rawjson.decode_utf8(rawjson.join_members(parts))), _TaskDocument)
         document.metadata = None if metadata == b"null" else {k: msgspec.Raw(v) for k, v in rawjson.members(metadata).items()}
     except (rawjson.Invalid, msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise NotATask(str(error)) from None
-    return document
+    return document, extra
 
 
 def encode_task(task: Task, claim: Claim | None = None) -> bytes:
-    """The record as compact JSON: known fields in Go's order, then those of `task.source` that are unknown, then `claim`."""
+    """The record as compact JSON: known fields in Go's order, then those that are unknown here, then `claim`."""
+    if task.extra:
+        return _encode_slowly(task, claim)
+    metadata = task.metadata
+    record = _Record(
+        id=task.id,
+        subject=task.subject,
+        description=task.description,
+        active_form=task.active_form,
+        status=task.status,
+        owner=task.owner,
+        blocks=task.blocks,
+        blocked_by=task.blocked_by,
+        metadata={key: metadata[key] for key in sorted(metadata)} if len(metadata) > 1 else metadata,
+        completed_at=task.completed_at,
+    )
+    try:
+        document = _encode(record)
+        return document if claim is None else b'%b,"claim":%b}' % (document[:-1], _encode(claim))
+    except UnicodeEncodeError:
+        return _encode_slowly(task, claim)
+
+
+def _encode_slowly(task: Task, claim: Claim | None) -> bytes:
     parts = {"id": rawjson.encode_string(task.id), "subject": rawjson.encode_string(task.subject)}
     for name, value in (("description", task.description), ("activeForm", task.active_form)):
         if value:
@@ -91,8 +143,7 @@ def encode_task(task: Task, claim: Claim | None = None) -> bytes:
         parts["metadata"] = rawjson.join_members({key: bytes(task.metadata[key]) for key in sorted(task.metadata)})
     if task.completed_at:
         parts["completedAt"] = rawjson.encode_string(task.completed_at)
-    if task.source[:1] == b"{" and len(task.source) > 2:
-        parts.update((name, value) for name, value in rawjson.members(task.source).items() if name not in _KNOWN)
+    parts.update((name, bytes(value)) for name, value in task.extra.items())
     if claim is not None:
         parts["claim"] = msgspec.json.encode(claim)
     return rawjson.join_members(parts)
@@ -100,10 +151,7 @@ def encode_task(task: Task, claim: Claim | None = None) -> bytes:
 
 def encode_file(document: bytes) -> bytes:
     """A record as Go writes it to a file: indented by two spaces, with `<`, `>`, `&`, U+2028 and U+2029 as escapes."""
-    try:
-        indented = msgspec.json.format(document, indent=2)
-    except (msgspec.DecodeError, RecursionError):
-        indented = document  # lone surrogates or deep nesting: valid, only not pretty
+    indented = rawjson.indent(document)
     for plain, escaped in _GO_ESCAPES:
         if plain in indented:
             indented = indented.replace(plain, escaped)
@@ -124,15 +172,3 @@ def file_name(task_id: str) -> str:
     if task_id == "":
         return SUFFIX  # what Go makes of a record without id
     return check_name(task_id, "id") + SUFFIX
-
-
-def read_high_water_mark(folder: str) -> int:
-    """0 where there is none, or none that can be believed."""
-    try:
-        with open(os.path.join(folder, HIGH_WATER_MARK), "rb") as file:
-            text = file.read(64).strip()
-    except OSError:
-        return 0
-    if not text.isdigit() or int(text) > MAX_HIGH_WATER_MARK:
-        return 0
-    return int(text)

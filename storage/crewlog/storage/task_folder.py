@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 
 import msgspec
 
+from crewlog.storage import high_water_mark
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import (
+    SIDE_FOLDER,
     Durability,
+    keep,
     make_folder,
-    replace_file,
+    put_back,
+    put_in_place,
     require_inside,
     stage,
     temporary_name,
     unlink_quietly,
 )
+from crewlog.storage.high_water_mark import HighWaterMark
 from crewlog.storage.ledger import Ledger, Line
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import ResourceLock, may_wait, require_waiting
 from crewlog.storage.records import Task
-from crewlog.storage.task_files import HIGH_WATER_MARK, SUFFIX, NotATask, decode_task, encode_file, encode_task, file_name
+from crewlog.storage.task_files import SUFFIX, NotATask, decode_task, encode_file, encode_task, file_name
 from crewlog.storage.task_rules import parse_task_number
 
 UNSETTLED_NS = 25_000_000
@@ -48,6 +55,7 @@ class TaskFolder:
 
     def __init__(self, path: str, durability: Durability, root: str) -> None:
         self.path = path
+        self._side = os.path.join(path, SIDE_FOLDER)
         self.durability = durability
         self.root = root
         self.lock = ResourceLock(path, folder=True, root=root)
@@ -59,7 +67,8 @@ class TaskFolder:
         self.highest_number = 0
         """The highest number that ever named a file here."""
         self._folder_stamp: tuple[int, int] = (0, 0)
-        self._settled = True
+        self._unsettled: int | None = None
+        """The folder's time when it was read, where that was too close to a change by others to be believed."""
         self._swept = False
         self._verified_at = float("-inf")
 
@@ -67,16 +76,16 @@ class TaskFolder:
         return os.path.isdir(self.path)
 
     def folder_moved(self) -> bool:
-        """Whether names in the folder changed since `remember_folder`; one `stat`."""
+        """Whether names in the folder changed since it was read or accepted; one `stat`."""
         return self._stat_folder() != self._folder_stamp
 
-    def remember_folder(self) -> None:
+    def accept(self) -> None:
+        """The folder is as it should be after what Crewlog changed in it: what changed is known, and nothing has to be looked for."""
         self._folder_stamp = self._stat_folder()
-        self._settled = time.time_ns() - self._folder_stamp[1] > UNSETTLED_NS
 
     def needs_settling(self) -> bool:
-        """Whether the last look was too close to a change to be believed, and enough time has passed to look again."""
-        return not self._settled and time.time_ns() - self._folder_stamp[1] > UNSETTLED_NS
+        """Whether all was read too close to a change to be believed, and enough time has passed to read it again."""
+        return self._unsettled is not None and time.time_ns() - self._unsettled > UNSETTLED_NS
 
     def seconds_since_verified(self) -> float:
         return time.monotonic() - self._verified_at
@@ -94,7 +103,9 @@ class TaskFolder:
         """(names to read, names that are gone), by comparing the stamps of all files. Long for a long list."""
         if len(self.files) > _MANY:
             require_waiting()
-        self.remember_folder()
+        now_there = self._stat_folder()
+        is_new = now_there != self._folder_stamp and time.time_ns() - now_there[1] <= UNSETTLED_NS
+        self._folder_stamp, self._unsettled = now_there, now_there[1] if is_new else None
         self._verified_at = time.monotonic()
         found: dict[str, Stamp] = {}
         try:
@@ -119,7 +130,7 @@ class TaskFolder:
 
     def _stamp(self, name: str) -> Stamp | None:
         try:
-            status = os.stat(os.path.join(self.path, name))
+            status = os.stat(f"{self.path}{os.sep}{name}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -174,23 +185,15 @@ class TaskFolder:
         document = encode_task(task)
         name = file_name(task.id)
         self._prepare(name)
-        temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
+        temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability, self._side)
         try:
-            self.ledger.write(line)
-            self._write_high(line)
-            self._move(temporary, name)
-            self.durability.replaced(self.path)
-        except OSError as error:
-            unlink_quietly(temporary)
-            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
+            with self._high_water_mark(line):
+                self.ledger.write(line)
+                put_in_place(temporary, os.path.join(self.path, name), self.durability, self._side)
         except StorageFailed:
             unlink_quietly(temporary)
             raise
         return self._written(task, name, document)
-
-    def write_high_water_mark(self, high: int) -> None:
-        self._prepare(HIGH_WATER_MARK)
-        replace_file(os.path.join(self.path, HIGH_WATER_MARK), str(high).encode(), self.durability)
 
     def write_together(self, tasks: list[Task], removes: list[str], line: Line) -> list[Task]:
         """Writes and removes several files, all or none, also when this process dies half way: whoever comes next finishes it.
@@ -198,97 +201,122 @@ class TaskFolder:
         Where the system refuses half way, what was done is undone.
         """
         documents = [encode_task(task) for task in tasks]
-        originals: dict[str, bytes | None] = {}
+        kept: dict[str, str] = {}
         try:
             for task, document in zip(tasks, documents):
                 name = file_name(task.id)
                 self._prepare(name)
-                originals[name] = self._content(name)
-                temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability)
-                line.moves.append((os.path.basename(temporary), name))
+                kept[name] = self._keep(name)
+                temporary = stage(os.path.join(self.path, name), encode_file(document), self.durability, self._side)
+                line.moves.append((self._named(temporary), name))
             for name in removes:
-                line.moves.append((name, os.path.basename(temporary_name(os.path.join(self.path, name)))))
-            self._write_high(line)
-            self.ledger.write(line, sync=self.durability.replacing_waits)
-        except BaseException:
-            for staged, _ in line.moves[: len(documents)]:
-                unlink_quietly(os.path.join(self.path, staged))
-            raise
-        try:
-            self.finish(line)
+                line.moves.append((name, self._named(temporary_name(os.path.join(self.path, name), self._side))))
+                line.stamps[name] = self._stamp(name) or (0, 0, 0)
+            line.kept = [self._named(path) for path in kept.values() if path]
+            with self._high_water_mark(line):
+                self.ledger.write(line, sync=self.durability.replacing_waits)
+                try:
+                    self._move_all(line)
+                except StorageFailed:
+                    self._undo(line, kept)
+                    raise
         except StorageFailed:
-            self._undo(line, originals)
+            for path in (*(self._path_of(staged) for staged, _ in line.moves[: len(documents)]), *filter(None, kept.values())):
+                unlink_quietly(path)
             raise
+        self._note_done(line)
         return [self._written(task, move[1], document) for task, document, move in zip(tasks, documents, line.moves)]
 
     def finish(self, line: Line) -> None:
         """Does what is left of a change of several files; under the lock."""
-        moves = [(os.path.basename(source), os.path.basename(target)) for source, target in line.moves]
+        self._move_all(line)
+        self._note_done(line)
+
+    def _move_all(self, line: Line) -> None:
         try:
-            for source, target in moves:
-                if os.path.lexists(os.path.join(self.path, source)):
-                    self._move(os.path.join(self.path, source), target)
+            for source, target in line.moves:
+                if self._is_to_be_moved(source, line):
+                    os.replace(self._path_of(source), self._path_of(target))
             self.durability.replaced(self.path)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
-        self.ledger.write(Line(0, done=True))
-        for _, target in moves:
-            if target.endswith(".tmp"):
-                unlink_quietly(os.path.join(self.path, target))
+
+    def _is_to_be_moved(self, source: str, line: Line) -> bool:
+        if source in line.stamps:
+            return self._stamp(os.path.basename(source)) == line.stamps[source]
+        return os.path.lexists(self._path_of(source))
+
+    def _note_done(self, line: Line) -> None:
+        """The change is made: where that cannot be noted, whoever comes next finds it made and notes it."""
+        with contextlib.suppress(StorageFailed):
+            self.ledger.write(Line(0, done=True))
+        for name in (*line.kept, *(target for _, target in line.moves)):
+            if name.endswith(".tmp"):
+                unlink_quietly(self._path_of(name))
 
     def sweep(self) -> None:
         """Removes temporary files that a crash left; under the lock, since whoever makes one holds it. Once for each opened list."""
         if self._swept or self.ledger.unfinished is not None:
             return
         self._swept = True
-        try:
-            names = os.listdir(self.path)
-        except OSError:
-            return  # nothing to sweep, or nothing that may be read: the operation itself will tell
-        for name in names:
-            if name.startswith(".") and name.endswith(".tmp"):
-                unlink_quietly(os.path.join(self.path, name))
+        for folder in (self._side, self.path):
+            try:
+                names = os.listdir(folder)
+            except OSError:
+                continue  # nothing to sweep, or nothing that may be read: the operation itself will tell
+            for name in names:
+                if name.startswith(".") and name.endswith(".tmp"):
+                    unlink_quietly(os.path.join(folder, name))
 
-    def _undo(self, line: Line, originals: dict[str, bytes | None]) -> None:
-        """Puts back what stood there before. What fails here leaves the change to be finished by whoever comes next."""
+    def _undo(self, line: Line, kept: dict[str, str]) -> None:
+        """Puts back what stood there before, and has the ledger say so. The error that led here is the one to tell."""
+        for source, target in line.moves:
+            if target not in kept:  # a file that was moved aside
+                if os.path.lexists(self._path_of(target)):
+                    put_back(self._path_of(target), self._path_of(source))
+            elif not os.path.lexists(self._path_of(source)):
+                put_back(kept[target], self._path_of(target))
         try:
-            for source, target in line.moves:
-                if target not in originals:  # a file that was moved aside
-                    if os.path.lexists(os.path.join(self.path, target)):
-                        self._move(os.path.join(self.path, target), source)
-                    continue
-                if os.path.lexists(os.path.join(self.path, source)):
-                    unlink_quietly(os.path.join(self.path, source))
-                    continue
-                content = originals[target]
-                if content is None:
-                    os.unlink(os.path.join(self.path, target))
-                else:
-                    replace_file(os.path.join(self.path, target), content, self.durability)
+            self.ledger.write(Line(0, ids=line.ids, done=True))
+        except StorageFailed:
+            with contextlib.suppress(StorageFailed):
+                self.ledger.take_back()
+
+    def _named(self, path: str) -> str:
+        """A file of the side folder as the ledger names it."""
+        return f"{SIDE_FOLDER}/{os.path.basename(path)}"
+
+    def _path_of(self, name: str) -> str:
+        """The file that a ledger names: never one outside the list, whatever a ledger says."""
+        folder = self._side if name.startswith(f"{SIDE_FOLDER}/") else self.path
+        return os.path.join(folder, os.path.basename(name))
+
+    def _keep(self, name: str) -> str:
+        path = os.path.join(self.path, name)
+        try:
+            return keep(path, self._side)
         except OSError as error:
-            raise StorageFailed.from_os(error, self.path) from error
-        self.ledger.write(Line(0, ids=line.ids, done=True))
+            raise StorageFailed.from_os(error, path) from error
 
-    def _content(self, name: str) -> bytes | None:
+    @contextlib.contextmanager
+    def _high_water_mark(self, line: Line) -> Iterator[None]:
+        """Raises the mark, where the line has one; what fails inside sets it back."""
+        if not line.high:
+            yield
+            return
+        self._prepare(high_water_mark.NAME)
+        mark = HighWaterMark(os.path.join(self.path, high_water_mark.NAME), self.durability)
+        mark.write(line.high)
         try:
-            with open(os.path.join(self.path, name), "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StorageFailed.from_os(error, os.path.join(self.path, name)) from error
-
-    def _write_high(self, line: Line) -> None:
-        if line.high:
-            self.write_high_water_mark(line.high)
+            yield
+        except StorageFailed:
+            mark.put_back()
+            raise
 
     def _prepare(self, name: str) -> None:
         make_folder(self.path, self.durability)
         if os.path.islink(os.path.join(self.path, name)):
             require_inside(os.path.join(self.path, name), self.root)
-
-    def _move(self, temporary: str, name: str) -> None:
-        os.replace(temporary, os.path.join(self.path, name))
 
     def _written(self, task: Task, name: str, document: bytes) -> Task:
         self._note(name, self._stamp(name) or (0, 0, 0), task.id)

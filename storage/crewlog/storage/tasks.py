@@ -26,11 +26,12 @@ from crewlog.storage.errors import (
     TaskNotFound,
 )
 from crewlog.storage.files import POWER, Durability, make_folder, require_inside
-from crewlog.storage.ledger import Line, Taking, new_taking, with_lease
+from crewlog.storage.high_water_mark import read_high_water_mark
+from crewlog.storage.ledger import Line, Taking, new_taking, with_lease, with_longer_lease
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
-from crewlog.storage.task_files import SUFFIX, encode_task, file_name, read_high_water_mark
+from crewlog.storage.task_files import SUFFIX, encode_task, file_name
 from crewlog.storage.task_folder import TaskFolder, is_task_file
 from crewlog.storage.task_index import TaskIndex
 from crewlog.storage.task_rules import (
@@ -114,7 +115,7 @@ class TaskStore:
         with self._changing(creates=True):
             self._next = self._next_number()
             number = self._next
-            while str(number) in self._index.tasks and str(number) not in self._memory_only:
+            while (str(number) in self._index.tasks and str(number) not in self._memory_only) or self._is_taken(number):
                 number += 1
             self._memory_only.discard(str(number))
             task = Task(
@@ -128,12 +129,13 @@ class TaskStore:
             changed = with_dependencies(together, task, blocks=blocks, blocked_by=blocked_by) if blocks or blocked_by else {task.id: task}
             self._write(changed, Line(0, ids=builtins.list(changed), high=number))
             self._next = number + 1
+            created = self._with_claim(self._index.tasks[task.id])
         self._tell()
-        return self._index.tasks[task.id]
+        return created
 
     def get(self, id: str) -> Task | None:
         with self._mutex:
-            self._refresh(id)
+            self._refresh_one(id)
             return self._shown(id)
 
     def list(self, *, status: str | None = None, owner: str | None = None, claimable: bool = False) -> builtins.list[Task]:
@@ -182,9 +184,9 @@ class TaskStore:
             )
             changed = {key: value for key, value in changed.items() if value != self._index.tasks[key]}
             takings = []
-            new_owner = changed[id].owner if id in changed else ""
-            if new_owner and new_owner != self._owner_now(task):
-                takings.append(self._new_taking(id, new_owner))
+            if update.owner and update.owner != self._owner_now(task):
+                takings.append(self._new_taking(id, update.owner))
+                changed.setdefault(id, task)  # whose lease has lapsed: its file may name the owner already
             if changed:
                 self._write(changed, Line(0, ids=builtins.list(changed), takings=takings))
             shown = self._shown(id)
@@ -192,7 +194,8 @@ class TaskStore:
         return shown
 
     def claim(self, id: str, owner: str, *, lease_ms: int | None = None) -> Task:
-        """Gives the task to `owner`, where it can be had. By the same owner again it succeeds and writes nothing (a lease begins anew).
+        """Gives the task to `owner`, where it can be had. By the same owner again it succeeds and writes nothing (a lease begins anew,
+        but ends no earlier than before: one name may have several clients).
 
         Raises, checked in this order, `TaskNotFound`, `AlreadyClaimed`, `AlreadyResolved`, `Blocked`; `InvalidArgument` for an empty owner.
         """
@@ -226,14 +229,16 @@ class TaskStore:
             self._refresh_all()
             return self._index.first_claimable(_wanted(match))
 
-    def renew(self, id: str, owner: str, *, lease_ms: int | None = None, generation: int | None = None) -> Task:
-        """Lets the lease begin anew, of `lease_ms` or as long as before. No change of the task. Raises `TaskNotFound`, `LeaseLost`."""
+    def renew(self, id: str, owner: str, *, lease_ms: int | None = None, generation: int | None = None, at_least: bool = False) -> Task:
+        """Lets the lease begin anew, of `lease_ms` or as long as before; with `at_least` it ends no earlier than it would. No change of
+        the task. Raises `TaskNotFound`, `LeaseLost`.
+        """
         if lease_ms is not None:
             check_lease_ms(lease_ms)
         with self._changing(id):
             task = self._require(id)
             taking = self._require_holder(task, owner, generation)
-            renewed = with_lease(taking, lease_ms or taking.lease_ms)
+            renewed = (with_longer_lease if at_least else with_lease)(taking, lease_ms or taking.lease_ms)
             self._record(Line(0, renewed=renewed))
             return self._with_claim(task)
 
@@ -272,7 +277,7 @@ class TaskStore:
             self._index.clear()
             self._memory_only.clear()
             if folder is not None:
-                folder.remember_folder()
+                folder.accept()
         self._tell()
 
     def refresh(self) -> TaskChanges:
@@ -379,7 +384,7 @@ class TaskStore:
         if holder == owner:
             taking = self._taking(task)
             if lease_ms is not None:
-                self._record(Line(0, renewed=with_lease(taking or self._new_taking(task.id, owner), lease_ms)))
+                self._record(Line(0, renewed=with_longer_lease(taking or self._new_taking(task.id, owner), lease_ms)))
             return self._with_claim(task), False
         taking = self._new_taking(task.id, owner, lease_ms or 0)
         if task.owner == owner:  # its own lapsed lease: the file says the right thing already
@@ -403,7 +408,7 @@ class TaskStore:
                 for name in removes:
                     folder.forget(name)
                 folder.names.pop(id, None)
-                folder.remember_folder()
+                folder.accept()
                 folder.ledger.forget_task(id)
             for changed in cleaned.values():
                 self._put(changed)
@@ -420,10 +425,10 @@ class TaskStore:
                 self._takings.setdefault(taking.id, {})[taking.owner] = taking
         elif len(on_disk) == 1:
             done[on_disk[0].id] = folder.write_task(on_disk[0], line)
-            folder.remember_folder()
+            folder.accept()
         elif on_disk:
             done.update((task.id, task) for task in folder.write_together(on_disk, [], line))
-            folder.remember_folder()
+            folder.accept()
         for task in done.values():
             self._put(task)
 
@@ -532,11 +537,27 @@ class TaskStore:
         mark = max(read_high_water_mark(folder.path), folder.ledger.high)
         return max(mark + 1, folder.highest_number + 1, self._next)
 
+    def _is_taken(self, number: int) -> bool:
+        """Whether somebody has put a file there that was not seen yet."""
+        if self._folder is None or self._folder.is_current(file_name(str(number))):
+            return False
+        self._read_file(file_name(str(number)))
+        return True
+
     def _refresh_all(self) -> None:
         folder = self._folder
         if folder is not None and not self.watched and folder.seconds_since_verified() > STALENESS:
             self._invalid = None
         self._refresh()
+
+    def _refresh_one(self, id: str) -> None:
+        """Two `stat` calls when neither the list's ledger nor the task's file changed: what else did does not matter to it."""
+        folder = self._folder
+        name = folder.names.get(id) if folder is not None and self._invalid is not None and not self._damaged else None
+        if folder is None or name is None or not folder.ledger.is_current() or not folder.is_current(name):
+            self._refresh(id)
+        else:
+            self._note_lapses()
 
     def _refresh(self, *ids: str) -> None:
         """Two `stat` calls when nothing changed, and one more for each of `ids`."""
@@ -564,7 +585,7 @@ class TaskStore:
             for name in [name for name, until in self._damaged.items() if until <= _now()]:
                 self._read_file(name)
             if moved and explained:
-                folder.remember_folder()
+                folder.accept()
             elif moved:
                 self._verify()  # somebody else created, renamed or removed a file
         self._invalid = set()

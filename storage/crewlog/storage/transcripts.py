@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from crewlog.storage import rawjson
-from crewlog.storage.errors import InvalidArgument, SessionCorrupt, StorageFailed
+from crewlog.storage.errors import InvalidArgument, SessionCorrupt, StorageError, StorageFailed
 from crewlog.storage.files import POWER, Durability
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.log import LONG_READ, AppendLog, BlockReader, Line, Look
@@ -34,6 +34,16 @@ class _Transcript:
             self.lines = []
         if look is not Look.MISSING:
             self.log.read_added(self._accept, self._accept_tail)
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        """Under the lock. The count of messages afterwards."""
+        self.refresh()
+        offset = self.log.append(b"".join(line + b"\n" for line in lines))
+        for line in lines:
+            self.log.line_count += 1
+            self.lines.append((offset, len(line)))
+            offset += len(line) + 1
+        return len(self.lines)
 
     def _accept(self, line: Line) -> None:
         if message_shape(line.content) is None and line.content.strip() != b"null":
@@ -76,15 +86,14 @@ class TranscriptStore:
             transcript.refresh()
             if not lines:
                 return len(transcript.lines)
-            self._make(transcript)
-            with transcript.log.lock:
-                transcript.refresh()
-                offset = transcript.log.append(b"".join(line + b"\n" for line in lines))
-                for line in lines:
-                    transcript.log.line_count += 1
-                    transcript.lines.append((offset, len(line)))
-                    offset += len(line) + 1
-                count = len(transcript.lines)
+            made = transcript.log.create_empty()
+            try:
+                with transcript.log.lock:
+                    count = transcript.append(lines)
+            except StorageError:
+                if made:
+                    transcript.log.remove_empty()
+                raise
         transcript.log.sync()
         return count
 
@@ -143,14 +152,6 @@ class TranscriptStore:
             path = os.path.join(self._dir, agent + SUFFIX)
             found = self._transcripts[agent] = _Transcript(path, self._durability, self._root)
         return found
-
-    def _make(self, transcript: _Transcript) -> None:
-        if not os.path.exists(transcript.log.path):
-            try:
-                transcript.log.create(b"")
-            except StorageFailed as error:
-                if error.errno_name != "EEXIST":
-                    raise
 
     def _read(self, transcript: _Transcript, wanted: list[tuple[int, int]]) -> list[bytes]:
         if not wanted:

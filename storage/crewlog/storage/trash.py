@@ -41,18 +41,23 @@ class Trash:
             if has_tasks:
                 locks.enter_context(ResourceLock(tasks, folder=True, root=self._home.path))
             make_folder(os.path.dirname(target), self._durability)
-            self._move(log_path, target)
-            if has_tasks:
-                try:
-                    self._move(tasks, os.path.join(place, _TASKS))
-                except StorageFailed:
-                    self._move(target, log_path)
-                    raise
+            moves = [(log_path, target), *([(tasks, os.path.join(place, _TASKS))] if has_tasks else [])]
+            try:
+                self._move_all(moves)
+            except StorageFailed:
+                _remove_empty(os.path.dirname(target), os.path.join(place, _LOG), place)
+                raise
 
     def restore(self, session_id: str) -> str:
         """Brings back the session deleted last under this id; the path of its log. What stands in its place by now is not touched."""
         check_name(session_id, "sessionId")
         self._begin()
+        if self._latest_place(session_id) is None:
+            raise SessionNotFound(session_id)
+        with ResourceLock(self._home.trash, folder=True, root=self._home.path):
+            return self._restore(session_id)
+
+    def _restore(self, session_id: str) -> str:
         place = self._latest_place(session_id)
         if place is None:
             raise SessionNotFound(session_id)
@@ -63,15 +68,12 @@ class Trash:
             if os.path.exists(found) and os.path.exists(wanted):
                 raise StorageFailed(wanted, "EEXIST", "something stands where the deleted session was; move it away first")
         make_folder(os.path.dirname(target), self._durability)
+        moves = [(log, target)]
         if os.path.isdir(tasks):
             make_folder(os.path.dirname(tasks_target), self._durability)
-            self._move(tasks, tasks_target)
-        self._move(log, target)
-        for folder in (os.path.dirname(log), os.path.join(place, _LOG), place):
-            try:
-                os.rmdir(folder)
-            except OSError:
-                break  # something else was put there: it stays
+            moves.insert(0, (tasks, tasks_target))
+        self._move_all(moves)
+        _remove_empty(os.path.dirname(log), os.path.join(place, _LOG), place)
         return target
 
     def _begin(self) -> None:
@@ -106,11 +108,27 @@ class Trash:
         except (StopIteration, OSError):
             return ""
 
-    def _move(self, source: str, target: str) -> None:
-        require_inside(target, self._home.path)
+    def _move_all(self, moves: list[tuple[str, str]]) -> None:
+        """All or none."""
+        for _, target in moves:
+            require_inside(target, self._home.path)
+        done: list[tuple[str, str]] = []
         try:
-            os.rename(source, target)
-            self._durability.replaced(os.path.dirname(source))
-            self._durability.replaced(os.path.dirname(target))
+            for source, target in moves:
+                os.rename(source, target)
+                done.append((source, target))
+            for folder in {os.path.dirname(path) for move in moves for path in move}:
+                self._durability.replaced(folder)
         except OSError as error:
-            raise StorageFailed.from_os(error, source) from error
+            for source, target in reversed(done):
+                with contextlib.suppress(OSError):  # the first error is the one to tell
+                    os.rename(target, source)
+            raise StorageFailed.from_os(error, moves[len(done)][0] if len(done) < len(moves) else moves[0][0]) from error
+
+
+def _remove_empty(*folders: str) -> None:
+    for folder in folders:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return  # something else was put there: it stays

@@ -9,7 +9,9 @@
 ---@field sessionIds? string[]|nil
 ---@field allProjects? boolean
 
---- `home`, `cwd` (an absolute folder), `durability`, `subscribe` (as the method's params; false for no notifications).
+--- `home`: default `~/.codebot`, or what `--home` or `$CREWLOG_HOME` name; `cwd`: an absolute folder, by default the first workspace
+--- folder, else the server's own; `durability`: whether a reply means synced to the device (`power`, the default) or handed to the kernel
+--- (`process`); `subscribe`: as the method's params, all of the project of `cwd` when left out, false for no notifications.
 ---@class crewlog.params.InitializationOptions
 ---@field home? string|nil
 ---@field cwd? string|nil
@@ -33,6 +35,17 @@
 ---@field state string
 ---@field reason? string
 
+--- What spares reading all sessions anew. `state`: "none" (there was no need for one yet), "reading" (it is brought up to date:
+--- `readBytes` of `totalBytes` are read), "ready", or "off" (there can be none, for `reason`; logs are read instead). `sessions`: how many
+--- it knows; `size`: of it, in bytes.
+---@class crewlog.IndexState
+---@field state string
+---@field reason? string
+---@field sessions? integer
+---@field size? integer
+---@field readBytes? integer
+---@field totalBytes? integer
+
 --- `counters`: since the server began, for example `requests`; `subscriptions`: as they were asked for, with their ids.
 ---@class crewlog.Status
 ---@field version string
@@ -45,6 +58,7 @@
 ---@field subscriptions any[]
 ---@field counters table<string, integer>
 ---@field durability string
+---@field index crewlog.IndexState
 
 --- Who holds a task. `generation` rises with every taking; `expiresAt` only with a lease; `lapsed` once it was not renewed in time.
 ---@class crewlog.ClaimRecord
@@ -140,6 +154,7 @@
 ---@field query? string
 ---@field limit? integer|nil
 ---@field cursor? string|nil
+---@field workDoneToken? integer|string|nil
 
 --- A file that cannot be shown, and why.
 ---@class crewlog.Skipped
@@ -340,6 +355,7 @@
 ---@field cwd? string|nil
 ---@field allProjects? boolean
 ---@field limit? integer|nil
+---@field workDoneToken? integer|string|nil
 
 --- `snippet`: text around the hit, found words between « and »; `score`: higher is better.
 ---@class crewlog.SearchHit
@@ -369,6 +385,7 @@
 ---@field cwd? string|nil
 ---@field allProjects? boolean
 ---@field since? string|nil
+---@field workDoneToken? integer|string|nil
 
 --- Milliseconds.
 ---@class crewlog.Latency

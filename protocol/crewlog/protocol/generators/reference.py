@@ -36,10 +36,47 @@ started as `crewlog serve`; any LSP client can be the client.
 - Branch on `error.data.kind`, not on the sentence in `error.message`.
 """
 
+_FIRST_BYTES = """\
+## From the first byte
+
+Each message, in both directions, is a header, an empty line and a JSON body. `Content-Length` counts the bytes of the body; lines of the
+header end with CR LF, and nothing follows the body. What a conversation is like (`→` to the server's standard input, `←` from its
+standard output, one body a line, headers left out but for the first):
+
+```text
+→ Content-Length: 104
+→
+→ {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"initializationOptions":{"home":"/tmp/a-home"}}}
+← {"jsonrpc":"2.0","id":1,"result":{"capabilities":{…},"serverInfo":{"name":"crewlog","version":"…"}}}
+→ {"jsonrpc":"2.0","method":"initialized","params":{}}
+→ {"jsonrpc":"2.0","id":2,"method":"task/create","params":{"listId":"board","subject":"Fix it"}}
+← {"jsonrpc":"2.0","id":2,"result":{"id":"1","subject":"Fix it","status":"pending","blocks":[],"blockedBy":[]}}
+→ {"jsonrpc":"2.0","id":3,"method":"task/claim","params":{"listId":"board","id":"99","owner":"ada"}}
+← {"jsonrpc":"2.0","id":3,"error":{"code":1101,"message":"task '99' not found","data":{"kind":"taskNotFound","id":"99"}}}
+→ {"jsonrpc":"2.0","id":4,"method":"shutdown"}
+← {"jsonrpc":"2.0","id":4,"result":null}
+→ {"jsonrpc":"2.0","method":"exit"}
+```
+
+Replies come in the order in which they are ready, and notifications between them: match replies by `id`, and expect a message with a
+`method` at any time. Standard error carries the log, for people.
+
+## How an agent works
+
+1. `task/claimNext` with `owner`, `leaseMs` and `waitMs`: the answer is a task that is now yours, or null when there was none in time. A
+   claim leaves the task's `status` alone: `task/update` with `status: "in_progress"` shows the others that you have begun.
+2. While your connection lives, its server renews the lease. If you would rather show that you are alive yourself, claim with
+   `autoRenew: false` and call `task/renew`.
+3. `task/update` with `status: "completed"`, or `task/release` to give it back. `leaseLost` in answer to any of these means that the task
+   is somebody else's by now: stop.
+
+When the agent dies, its server ends with it, nothing renews the lease, and within `leaseMs` the task can be claimed by others.
+"""
+
 
 def reference_page() -> str:
     groups = list(dict.fromkeys(_group(name) for name in METHODS))
-    text = ["# The protocol", "", f"<!-- {HEADER} -->", "", _INTRODUCTION, *_lifecycle(), "## Methods", ""]
+    text = ["# The protocol", "", f"<!-- {HEADER} -->", "", _INTRODUCTION, _FIRST_BYTES, *_lifecycle(), "## Methods", ""]
     for group in groups:
         for method in METHODS.values():
             if _group(method.name) == group:
@@ -60,11 +97,13 @@ def _lifecycle() -> list[str]:
         "",
         "`initialize` with these `initializationOptions`, all optional:",
         "",
+        *_about(params.InitializationOptions),
         *_fields(struct_of(params.InitializationOptions)),
         "The reply has `serverInfo`, and under `capabilities.experimental.crewlog`:",
         "",
         *_fields(struct_of(results.Capabilities)),
-        "`shutdown` and `exit` end it as in LSP. The server also ends when its input ends, or when the process `processId` is gone.",
+        "`initialized` may follow, as in LSP; nothing waits for it. `shutdown` and `exit` end it as in LSP. The server also ends when its",
+        "input ends, or when the process `processId` is gone.",
         "",
     ]
 

@@ -1,0 +1,2 @@
+// The dependency graph's script, in the webview.
+export {};

@@ -1,0 +1,204 @@
+import type { Crew } from "../crew";
+import { explain } from "../errors";
+import type { TaskList } from "../model/tasks";
+import type { Team } from "../model/team";
+import type { Roster, Task, TaskDidChange, TaskListInfo } from "../protocol";
+import { Coalesced, Emitter } from "./emitter";
+import { isShown, type Scope } from "./scope";
+
+interface Entry extends TaskList {
+  tasks: Map<string, Task> | undefined;
+  /** Of the last notification that is in `tasks`. */
+  revision: number;
+  loading: Promise<void> | undefined;
+  roster: Roster | undefined;
+  transcripts: Map<string, number>;
+}
+
+/**
+ * The task lists and teams of this window's projects, kept current by what the server tells. Tasks are read when a list is first asked
+ * for. After a reconnect everything is read anew; until it is there, what was there stays.
+ */
+export class Board {
+  private readonly changed = new Emitter();
+  private readonly refreshing: Coalesced;
+  private entries = new Map<string, Entry>();
+  private foreign = new Set<string>();
+  private chosen: string | undefined;
+  /** Lists that changed while all are being read anew. */
+  private changedMeanwhile: Set<string> | undefined;
+  private readonly subscriptions: { dispose(): void }[];
+
+  /** Something is to be shown differently. */
+  readonly onDidChange = this.changed.event;
+  /** Whether the lists were read at least once. */
+  loaded = false;
+
+  constructor(
+    private readonly crew: Crew,
+    private readonly scope: () => Scope,
+    private readonly failed: (error: unknown) => void,
+  ) {
+    this.refreshing = new Coalesced(() => this.read(), failed);
+    this.subscriptions = [
+      crew.onDidReconnect(() => void this.refresh()),
+      crew.onNotification("task/didChange", (change) => this.apply(change)),
+      crew.onNotification("roster/didChange", ({ listId, roster }) => {
+        const entry = this.entries.get(listId);
+        if (entry === undefined) {
+          this.unknown(listId);
+          return;
+        }
+        entry.roster = roster;
+        this.changed.fire();
+      }),
+      crew.onNotification("session/didChange", ({ session, change }) => {
+        const entry = this.entries.get(session.id);
+        if (change === "deleted") {
+          if (this.entries.delete(session.id)) this.changed.fire();
+        } else if (entry !== undefined) {
+          const renamed = entry.session?.name !== session.name || entry.session.firstMessage !== session.firstMessage;
+          entry.session = session;
+          if (renamed) this.changed.fire();
+        }
+      }),
+    ];
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose();
+  }
+
+  /** The lists, the last changed first. */
+  lists(): TaskList[] {
+    return [...this.entries.values()].sort((a, b) => Date.parse(b.modified) - Date.parse(a.modified));
+  }
+
+  list(listId: string): TaskList | undefined {
+    return this.entries.get(listId);
+  }
+
+  teams(): Team[] {
+    return [...this.entries.values()]
+      .filter((entry) => entry.roster !== undefined)
+      .map((entry) => ({ list: entry, roster: entry.roster ?? { team: "" }, transcripts: entry.transcripts }))
+      .sort((a, b) => Date.parse(b.list.modified) - Date.parse(a.list.modified));
+  }
+
+  /** The list that the status bar shows: the one that was chosen, else the last changed one that has tasks. */
+  active(): TaskList | undefined {
+    const chosen = this.chosen === undefined ? undefined : this.entries.get(this.chosen);
+    return chosen ?? this.lists().find((list) => list.counts.total > 0);
+  }
+
+  choose(listId: string | undefined): void {
+    this.chosen = listId;
+    this.changed.fire();
+  }
+
+  refresh(): Promise<void> {
+    return this.refreshing.request();
+  }
+
+  /** Reads the tasks of a list if they were not read yet. Never rejects: the list has a `problem` then. */
+  async load(listId: string): Promise<void> {
+    const entry = this.entries.get(listId);
+    if (entry !== undefined && entry.tasks === undefined) await this.readTasks(entry);
+  }
+
+  private apply(change: TaskDidChange): void {
+    this.changedMeanwhile?.add(change.listId);
+    const entry = this.entries.get(change.listId);
+    if (entry === undefined) {
+      this.unknown(change.listId);
+      return;
+    }
+    entry.counts = change.counts;
+    entry.modified = new Date().toISOString();
+    if (entry.loading !== undefined) {
+      void entry.loading.then(() => this.readTasks(entry)); // what is being read may be older than this
+    } else if (entry.tasks !== undefined && change.revision > entry.revision) {
+      if (change.revision === entry.revision + 1) {
+        for (const task of change.changed) entry.tasks.set(task.id, task);
+        for (const id of change.removed) entry.tasks.delete(id);
+        entry.revision = change.revision;
+      } else {
+        void this.readTasks(entry); // something was missed
+      }
+    }
+    this.changed.fire();
+  }
+
+  private unknown(listId: string): void {
+    if (!this.foreign.has(listId)) void this.refresh();
+  }
+
+  private async read(): Promise<void> {
+    this.changedMeanwhile = new Set();
+    const scope = this.scope();
+    const { lists } = await this.crew.request("task/lists", {});
+    const shown = lists.filter(({ session }) => session == null || isShown(session, scope));
+    this.foreign = new Set(lists.filter((info) => !shown.includes(info)).map(({ listId }) => listId));
+    const before = this.entries;
+    const entries = new Map(shown.map((info) => [info.listId, this.entry(info, before.get(info.listId))]));
+    const asked = [...entries.values()];
+    await Promise.all([
+      ...asked.filter((entry) => before.get(entry.listId)?.tasks !== undefined || shown.length <= 20).map((entry) => this.readTasks(entry)),
+      ...asked.map((entry) => this.readTeam(entry)),
+    ]);
+    this.entries = entries;
+    this.loaded = true;
+    const stale = [...this.changedMeanwhile].map((listId) => entries.get(listId)).filter((entry) => entry?.tasks !== undefined);
+    this.changedMeanwhile = undefined;
+    await Promise.all(stale.map((entry) => entry && this.readTasks(entry)));
+    const active = this.active();
+    if (active !== undefined) await this.load(active.listId);
+    // the members of a team are shown with what they work on
+    await Promise.all(this.teams().map(({ list }) => this.load(list.listId)));
+    this.changed.fire();
+  }
+
+  private entry(info: TaskListInfo, before: Entry | undefined): Entry {
+    const base = { listId: info.listId, session: info.session ?? null, counts: info.counts, modified: info.modified };
+    return {
+      ...base,
+      tasks: undefined,
+      revision: before?.revision ?? 0,
+      loading: undefined,
+      roster: before?.roster,
+      transcripts: before?.transcripts ?? new Map(),
+    };
+  }
+
+  private readTasks(entry: Entry): Promise<void> {
+    entry.loading ??= (async () => {
+      try {
+        const { items, counts, revision } = await this.crew.request("task/list", { listId: entry.listId });
+        entry.tasks = new Map(items.map((task) => [task.id, task]));
+        entry.counts = counts;
+        entry.revision = revision;
+        entry.problem = undefined;
+      } catch (error) {
+        entry.problem = explain(error);
+        this.failed(error);
+      } finally {
+        entry.loading = undefined;
+      }
+      this.changed.fire();
+    })();
+    return entry.loading;
+  }
+
+  private async readTeam(entry: Entry): Promise<void> {
+    try {
+      const [roster, { agents }] = await Promise.all([
+        this.crew.request("roster/get", { listId: entry.listId }),
+        this.crew.request("transcript/list", { listId: entry.listId }),
+      ]);
+      entry.roster = roster;
+      entry.transcripts = new Map(agents.map(({ agent, count }) => [agent, count]));
+    } catch (error) {
+      this.failed(error); // a team that cannot be read does not hide the tasks
+    }
+  }
+}

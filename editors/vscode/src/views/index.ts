@@ -1,0 +1,151 @@
+import { commands, type TreeView, window, workspace } from "vscode";
+import type { Parts } from "../context";
+import { planRows } from "../model/plans";
+import type { Row } from "../model/row";
+import { sessionRows } from "../model/sessions";
+import { filterText, isFiltered, nextChange, type TaskFilter, taskRows } from "../model/tasks";
+import { teamRows } from "../model/team";
+import { untilMidnight } from "../model/time";
+import { settings } from "../settings";
+import { count } from "../text";
+import { RowTree } from "./rowTree";
+import { TaskDrop } from "./taskDrop";
+
+export interface Views {
+  filter: TaskFilter;
+  setFilter(filter: TaskFilter): void;
+  tasks: TreeView<Row>;
+  sessions: TreeView<Row>;
+  plans: TreeView<Row>;
+  team: TreeView<Row>;
+}
+
+/** "5 min" ago must not stand there for an hour. */
+const AGES_MS = 60_000;
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+export function registerViews(parts: Parts): Views {
+  const { context, crew, board, sessions, plans } = parts;
+  let filter: TaskFilter = {};
+  let wake: NodeJS.Timeout | undefined;
+
+  const tasksTree = new RowTree(
+    async () => {
+      if (isFiltered(filter)) await Promise.all(board.lists().map(({ listId }) => board.load(listId)));
+      const now = Date.now();
+      const lists = board.lists().filter(({ counts }) => counts.total > 0);
+      if (lists.length === 1 && lists[0] !== undefined) await board.load(lists[0].listId);
+      return taskRows(lists, board.active()?.listId, filter, settings().owner, now);
+    },
+    async (row) => {
+      if (row.context?.includes("list") && row.target?.listId !== undefined) await board.load(row.target.listId);
+    },
+    (row) => {
+      // the row was made before its tasks were read
+      if (!row.context?.includes("list")) return row.children?.() ?? [];
+      const rows = taskRows(board.lists(), board.active()?.listId, filter, settings().owner, Date.now());
+      return (rows.find(({ key }) => key === row.key) ?? row).children?.() ?? [];
+    },
+  );
+  const sessionsTree = new RowTree(() =>
+    sessionRows(sessions.all(), sessions.facts, sessions.skipped, sessions.more, showsProjects(), Date.now()),
+  );
+  const plansTree = new RowTree(() => planRows(plans.all, Date.now()));
+  const teamTree = new RowTree(() => teamRows(board.teams(), Date.now()));
+
+  const tasks = window.createTreeView("crewlog.tasks", {
+    treeDataProvider: tasksTree,
+    showCollapseAll: true,
+    dragAndDropController: new TaskDrop(parts),
+  });
+  const sessionsView = window.createTreeView("crewlog.sessions", { treeDataProvider: sessionsTree, showCollapseAll: true });
+  const plansView = window.createTreeView("crewlog.plans", { treeDataProvider: plansTree });
+  const team = window.createTreeView("crewlog.team", { treeDataProvider: teamTree });
+
+  const setContext = (key: string, value: unknown) => void commands.executeCommand("setContext", key, value);
+  const showBoard = () => {
+    tasksTree.refresh();
+    teamTree.refresh();
+    const open = board.lists().reduce((sum, { counts }) => sum + counts.pending + counts.inProgress, 0);
+    tasks.badge = open > 0 ? { value: open, tooltip: count(open, "open task") } : undefined;
+    setContext(
+      "crewlog.tasks.any",
+      board.lists().some(({ counts }) => counts.total > 0),
+    );
+    clearTimeout(wake);
+    const now = Date.now();
+    const next = nextChange(board.lists(), now);
+    if (Number.isFinite(next)) wake = setTimeout(showBoard, Math.min(Math.max(next - now, 0) + 50, LONGEST_TIMEOUT_MS));
+  };
+  const showSessions = () => {
+    sessionsTree.refresh();
+    setContext("crewlog.sessions.any", sessions.all().length > 0);
+  };
+  const showPlans = () => {
+    plansTree.refresh();
+    setContext("crewlog.plans.any", plans.all.length > 0);
+  };
+  const showAges = setInterval(() => {
+    sessionsTree.refresh();
+    plansTree.refresh();
+  }, AGES_MS);
+  let midnight: NodeJS.Timeout | undefined;
+  const atMidnight = () => {
+    midnight = setTimeout(() => {
+      showSessions();
+      atMidnight();
+    }, untilMidnight(Date.now()) + 1000);
+  };
+  atMidnight();
+
+  const tellState = () => {
+    const text = crew.state === "failed" ? "The server does not run: what is shown may be old." : undefined;
+    for (const view of [tasks, sessionsView, plansView, team]) view.message = text;
+  };
+
+  context.subscriptions.push(
+    tasks,
+    sessionsView,
+    plansView,
+    team,
+    tasksTree,
+    sessionsTree,
+    plansTree,
+    teamTree,
+    board.onDidChange(showBoard),
+    sessions.onDidChange(showSessions),
+    plans.onDidChange(showPlans),
+    crew.onDidChangeState(tellState),
+    workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("crewlog.owner")) showBoard();
+    }),
+    {
+      dispose: () => {
+        clearTimeout(wake);
+        clearTimeout(midnight);
+        clearInterval(showAges);
+      },
+    },
+  );
+
+  return {
+    get filter() {
+      return filter;
+    },
+    setFilter(to) {
+      filter = to;
+      tasks.description = isFiltered(to) ? filterText(to) : undefined;
+      setContext("crewlog.tasks.filtered", isFiltered(to));
+      tasksTree.refresh();
+    },
+    tasks,
+    sessions: sessionsView,
+    plans: plansView,
+    team,
+  };
+}
+
+/** With sessions of several projects in one list, each says which it is of. */
+function showsProjects(): boolean {
+  return settings().allProjects || (workspace.workspaceFolders ?? []).length !== 1;
+}

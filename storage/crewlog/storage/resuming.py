@@ -1,0 +1,114 @@
+"""A log whose reading goes on where another process stopped: what was read is remembered outside of this process, by the index."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from crewlog.storage.errors import StorageFailed
+from crewlog.storage.log import AppendLog, Line, Look, Tail
+
+_SETTLED_NS = 100_000_000
+"""Nanoseconds without a write after which a file's time tells all later writes from what was read: clocks of file systems tick slowly."""
+
+
+class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How far a log was read, and of which file. `identity`: (device, inode); `seen`: (bytes, nanoseconds of its modification).
+
+    `print_length`, `print_digest`: of the last bytes that were read. `tail_at`: where the last record begins if it lacks its line end,
+    else -1.
+    """
+
+    identity: tuple[int, int]
+    seen: tuple[int, int]
+    end: int
+    line_count: int
+    print_length: int
+    print_digest: bytes
+    tail_at: int
+
+    def fits(self, status: os.stat_result) -> bool:
+        """Whether the file of that `stat` is the one that was read, with nothing written to it since."""
+        return (status.st_dev, status.st_ino) == self.identity and (status.st_size, status.st_mtime_ns) == self.seen
+
+    def unread(self, path: str, status: os.stat_result) -> tuple[int, int] | None:
+        """The range of bytes of whole lines that was added to the file since; None where it has changed in another way."""
+        if (status.st_dev, status.st_ino) != self.identity or status.st_size <= self.seen[0]:
+            return None
+        try:
+            with open(path, "rb", buffering=0) as file:
+                stands = _digest(os.pread(file.fileno(), self.print_length, self.end - self.print_length)) == self.print_digest
+        except OSError:
+            return None
+        return (self.end if self.tail_at < 0 else self.tail_at, status.st_size) if stands else None
+
+
+class ResumableLog(AppendLog):
+    """An `AppendLog` that can be asked for its state, and made from one."""
+
+    def __init__(self, path: str, state: LogState | None = None) -> None:
+        super().__init__(path)
+        self._remembered = b""
+        self._read_at = 0
+        if state is not None:
+            self.end, self.line_count = state.end, state.line_count
+            self._identity, self._seen = state.identity, state.seen
+            self._fingerprint, self._remembered = bytes(state.print_length), state.print_digest
+            if state.tail_at >= 0:
+                self.tail = Tail(Line(state.line_count, state.tail_at, b""), True)
+
+    def state(self) -> LogState | None:
+        """None where nothing lasting can be said: nothing was read, or the file changed a moment before it was read, so that a further
+        change might not show in its time.
+        """
+        if self._identity is None or not is_settled(self._seen[1], self._read_at):
+            return None
+        digest = self._remembered or _digest(self._fingerprint)
+        tail_at = self.tail.line.offset if self.tail is not None and self.tail.complete else -1
+        return LogState(self._identity, self._seen, self.end, self.line_count, len(self._fingerprint), digest, tail_at)
+
+    def look(self) -> Look:
+        look = super().look()
+        if look is Look.GREW and self.tail is not None and self.tail.complete and self._is_glued():
+            return Look.REPLACED
+        return look
+
+    def _is_glued(self) -> bool:
+        """Whether something else than a line end was written behind the last record, so that it is no record any more."""
+        return self._read_at_end(1, self.end) not in (b"", b"\n")
+
+    def forget(self) -> None:
+        super().forget()
+        self._remembered = b""
+
+    def read_added(self, accept: Callable[[Line], None], accept_tail: Callable[[Line], bool]) -> None:
+        read_at = time.time_ns()
+        super().read_added(accept, accept_tail)
+        self._read_at = read_at
+        self._remembered = b""
+
+    def _still_stands(self) -> bool:
+        if not self._remembered:
+            return super()._still_stands()
+        length = len(self._fingerprint)
+        return _digest(self._read_at_end(length, self.end - length)) == self._remembered
+
+    def _read_at_end(self, length: int, offset: int) -> bytes:
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                return os.pread(file.fileno(), length, offset)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
+
+
+def is_settled(modified_ns: int, now_ns: int) -> bool:
+    """Whether a file's next change will show in its time."""
+    return abs(now_ns - modified_ns) >= _SETTLED_NS
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=12).digest()

@@ -1,0 +1,247 @@
+// A real VS Code (code-server) with the packaged extension in it, and a browser that looks at it.
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const HERE = new URL(".", import.meta.url).pathname;
+const { VSCODE_SERVER, CHROMIUM, VSIX, ARTIFACTS, CREWLOG } = process.env;
+/** The machine may be busy with other things: conditions are waited for, this long at most. */
+export const PATIENCE_MS = 60_000;
+
+const BROWSER = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+let shots = 0;
+
+/** One VS Code server and one browser, for all windows of a test file. */
+export class VSCode {
+  /** `settings`: the user's own, beside those that keep VS Code quiet. `trust`: whether workspaces must be trusted. */
+  static async start({ home, settings = {}, trust = false, path }) {
+    const folder = mkdtempSync(join(tmpdir(), "crewlog-vscode-"));
+    const user = join(folder, "user");
+    const all = {
+      ...JSON.parse(readFileSync(join(HERE, "settings.json"), "utf8")),
+      "security.workspace.trust.enabled": trust,
+      "crewlog.server.path": CREWLOG,
+      "crewlog.server.home": home,
+      "crewlog.owner": "you",
+      ...settings,
+    };
+    for (const kind of ["User", "Machine"]) {
+      mkdirSync(join(user, kind), { recursive: true });
+      writeFileSync(join(user, kind, "settings.json"), JSON.stringify(all));
+    }
+    writeFileSync(join(folder, "config.yaml"), "auth: none\n");
+    const port = await freePort();
+    const base = ["--config", join(folder, "config.yaml"), "--user-data-dir", user, "--extensions-dir", join(folder, "extensions")];
+    const entry = join(VSCODE_SERVER, "out/node/entry.js");
+    const env = {
+      ...process.env,
+      PATH: path ?? process.env.PATH,
+      HOME: folder,
+      XDG_CONFIG_HOME: join(folder, "config"),
+      XDG_DATA_HOME: join(folder, "data"),
+      EXTENSIONS_GALLERY: '{"serviceUrl":"http://127.0.0.1:9/none","itemUrl":"http://127.0.0.1:9/none"}',
+      CS_DISABLE_GETTING_STARTED_OVERRIDE: "1",
+      TZ: "UTC",
+    };
+    for (const name of ["CREWLOG_HOME", "NODE_OPTIONS", "NODE_TEST_CONTEXT"]) delete env[name];
+    const installed = spawnSync(process.execPath, [entry, ...base, "--install-extension", VSIX], { env, encoding: "utf8" });
+    if (installed.status !== 0) throw new Error(`the extension was not installed: ${installed.stdout}${installed.stderr}`);
+    const args = [entry, ...base, "--bind-addr", `127.0.0.1:${port}`, "--auth", "none", "--disable-telemetry", "--disable-update-check"];
+    const server = spawn(process.execPath, trust ? args : [...args, "--disable-workspace-trust"], { env, stdio: "ignore" });
+    const url = `http://127.0.0.1:${port}`;
+    await until("code-server answers", async () => (await fetch(`${url}/healthz`)).ok);
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER });
+    return new VSCode(folder, server, url, browser);
+  }
+
+  constructor(folder, server, url, browser) {
+    Object.assign(this, { folder, server, url, browser });
+  }
+
+  /** A window on a folder or a .code-workspace file. `shows`: whether to wait for the Tasks view to have come up. */
+  async open(path, { size = { width: 1280, height: 900 } } = {}) {
+    const context = await this.browser.newContext({ viewport: size, permissions: ["clipboard-read", "clipboard-write"], timezoneId: "UTC" });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    const kind = path.endsWith(".code-workspace") ? "workspace" : "folder";
+    await page.goto(`${this.url}/?${kind}=${path}`);
+    await page.waitForSelector(".monaco-workbench .activitybar");
+    return new Window(page, context);
+  }
+
+  async stop() {
+    await this.browser.close();
+    const ended = new Promise((resolve) => this.server.once("exit", resolve));
+    this.server.kill("SIGTERM");
+    await ended;
+    await removed(this.folder);
+  }
+}
+
+/** The extension host writes its last files while it ends. */
+async function removed(folder) {
+  await until("the scratch folder is gone", () => {
+    rmSync(folder, { recursive: true, force: true });
+    return true;
+  });
+}
+
+export class Window {
+  constructor(page, context) {
+    this.page = page;
+    this.context = context;
+  }
+
+  async close() {
+    await this.context.close();
+  }
+
+  /** Opens the Crewlog side bar. */
+  async crewlog() {
+    const icon = this.page.locator('.activitybar .action-item a.action-label[aria-label^="Crewlog"]');
+    await icon.waitFor();
+    if ((await icon.getAttribute("aria-expanded")) !== "true" && !(await this.pane("Tasks").isVisible())) await icon.click();
+    await this.pane("Tasks").waitFor();
+  }
+
+  pane(title) {
+    return this.page.locator(`.sidebar .pane:has(.pane-header[aria-label^="${title}"])`);
+  }
+
+  rows(title) {
+    return this.pane(title).locator(".monaco-list-row");
+  }
+
+  row(title, text) {
+    return this.rows(title).filter({ hasText: text }).first();
+  }
+
+  /** Waits for a row that holds the text. */
+  async see(title, text) {
+    await this.row(title, text).waitFor();
+    return this.row(title, text);
+  }
+
+  async gone(title, text) {
+    await until(`no row of ${title} says ${text}`, async () => (await this.rows(title).filter({ hasText: text }).count()) === 0);
+  }
+
+  async texts(title) {
+    return (await this.rows(title).allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
+  }
+
+  async expand(title, text) {
+    const row = await this.see(title, text);
+    if ((await row.getAttribute("aria-expanded")) === "false") await row.locator(".monaco-tl-twistie").click();
+    await until(`${text} is expanded`, async () => (await this.row(title, text).getAttribute("aria-expanded")) === "true");
+  }
+
+  /** Makes one view as large as can be, the others closed. */
+  async only(...titles) {
+    for (const title of ["Tasks", "Sessions", "Plans", "Team"]) {
+      const header = this.pane(title).locator(".pane-header");
+      if (((await header.getAttribute("aria-expanded")) === "true") !== titles.includes(title)) await header.locator("h3").click();
+    }
+  }
+
+  /** Runs a command of a row's context menu. */
+  async menu(title, text, item) {
+    const row = await this.see(title, text);
+    await row.click({ button: "right", position: { x: 60, y: 10 } });
+    await this.page.locator(".context-view .action-label, .monaco-menu .action-label").filter({ hasText: item }).first().click();
+  }
+
+  /** Runs a command by the palette. */
+  async command(title) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input[type=text]");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+  }
+
+  /** Whether the palette has a command. */
+  async hasCommand(title) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input[type=text]");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await until("the palette has filtered", async () => (await this.page.locator(".quick-input-list .monaco-list-row").count()) < 20);
+    const found = await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).count();
+    await this.page.keyboard.press("Escape");
+    return found > 0;
+  }
+
+  /** Types into the input or pick that is open, and presses Enter. */
+  async answer(text) {
+    const input = this.page.locator(".quick-input-widget input[type=text]");
+    await input.waitFor();
+    await input.fill(text);
+    await this.page.keyboard.press("Enter");
+  }
+
+  async pick(text) {
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: text }).first().click();
+  }
+
+  /** A button of a modal question. */
+  async confirm(button) {
+    await this.page.locator(".monaco-dialog-box .monaco-button").filter({ hasText: button }).first().click();
+  }
+
+  notification(text) {
+    return this.page.locator(".notification-list-item, .notifications-toasts .notification-toast").filter({ hasText: text }).first();
+  }
+
+  async pressNotification(text, button) {
+    await this.notification(text).waitFor();
+    await this.notification(text).hover();
+    await this.notification(text).locator(".monaco-button").filter({ hasText: button }).first().click();
+  }
+
+  async statusBar() {
+    return this.page.locator('.statusbar-item[id*="crewlog"]').first();
+  }
+
+  /** Keeps a picture of the window, numbered in order. */
+  async shot(name) {
+    if (!ARTIFACTS) return;
+    mkdirSync(ARTIFACTS, { recursive: true });
+    await this.page.screenshot({ path: join(ARTIFACTS, `${String(++shots).padStart(2, "0")}-${name}.png`) });
+  }
+}
+
+/** Waits until `condition` holds. Throws with `what` when it does not in time. */
+export async function until(what, condition, patience = PATIENCE_MS) {
+  const end = Date.now() + patience;
+  for (let last; ; ) {
+    try {
+      if (await condition()) return;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > end) throw new Error(`not in ${patience / 1000} s: ${what}${last ? ` (${last.message})` : ""}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
