@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from crewlog.client import Client, NewEntry
 from editors.neovim.editor import Editor
 

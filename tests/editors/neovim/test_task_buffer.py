@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from crewlog.client import Client
 from editors.neovim.editor import Editor
 
