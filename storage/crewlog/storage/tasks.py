@@ -33,7 +33,7 @@ from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
 from crewlog.storage.task_files import SUFFIX, encode_task, file_name
 from crewlog.storage.task_folder import TaskFolder, is_task_file
-from crewlog.storage.task_index import TaskIndex
+from crewlog.storage.task_index import STALE_KEPT, TaskIndex
 from crewlog.storage.task_rules import (
     DELETED,
     check_lease_ms,
@@ -450,9 +450,9 @@ class TaskStore:
     # --- what is in memory ---
 
     def _put(self, task: Task) -> None:
+        self._index.put(task)
         for taking in self._takings.get(task.id, {}).values():
             self._schedule(taking)
-        self._index.put(task)
         self._changes.changed.add(task.id)
         self._changes.removed.discard(task.id)
 
@@ -472,6 +472,14 @@ class TaskStore:
         left = taking.lapses_in()
         if left is not None:
             heapq.heappush(self._lapses, (_now() + left, taking.id))
+            if len(self._lapses) > 2 * len(self._index.tasks) + STALE_KEPT:
+                self._reschedule_all()
+
+    def _reschedule_all(self) -> None:
+        """Forgets the ends of leases that were given back or renewed."""
+        leases = [(task.id, taking.lapses_in()) for task in self._index.tasks.values() if (taking := self._taking(task))]
+        self._lapses = [(_now() + left, id) for id, left in leases if left is not None]
+        heapq.heapify(self._lapses)
 
     def _note_lapses(self) -> None:
         """Tasks whose lease may have lapsed since the last look are claimable again."""
