@@ -12,7 +12,7 @@ const { chromium } = createRequire(new URL("../../../../editors/vscode/package.j
 const HERE = new URL(".", import.meta.url).pathname;
 const { VSCODE_SERVER, CHROMIUM, VSIX, ARTIFACTS, CREWLOG } = process.env;
 /** The machine may be busy with other things: conditions are waited for, this long at most. */
-export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 
 const BROWSER = [
   "--no-sandbox",
