@@ -169,10 +169,14 @@ class SessionIndex:
             try:
                 log = _load(state, key, id, _summary_decoder).log
                 status = os.stat(path)
-                added = [] if log.fits(status) else [log.unread(path, status)]
-                if added == [None]:
+                ranges = found.ranges(id, key, data)
+                if log.fits(status):
+                    return ranges
+                added = log.unread(path, status)
+                if added is None:
                     return None
-                return [*found.ranges(id, key, data), *(part for part in added if part is not None)]
+                # a last record that lacked its line end is read again: what follows it may have made it another
+                return [*((start, min(stop, added[0])) for start, stop in ranges if start < added[0]), added]
             except NoIndex as error:
                 self._note(error)
                 return None
