@@ -91,6 +91,26 @@ def test_a_lapsed_lease_frees_the_task_for_every_process(two: tuple[TaskStore, T
         one.claim("1", "ada")
 
 
+def test_a_lease_ends_with_its_task_and_not_with_who_did_it(two: tuple[TaskStore, TaskStore], clock: Clock) -> None:
+    one, other = two
+    one.create("a")
+    taken = one.claim("1", "ada", lease_ms=1000)
+    assert taken.claim is not None
+    one.update("1", TaskUpdate(status="completed"))
+    clock.passes(2)
+    for store in two:
+        (shown,) = store.list(owner="ada")
+        assert shown.claim == Claim("ada", taken.claim.generation)
+        assert store.list(owner="") == []
+    with pytest.raises(AlreadyClaimed):
+        other.claim("1", "grace")
+    reopened = other.update("1", TaskUpdate(status="pending"))
+    assert reopened is not None
+    assert reopened.claim is not None
+    assert reopened.claim.lapsed
+    assert one.claim("1", "grace").owner == "grace"
+
+
 def test_renewing_keeps_it_and_is_no_change_of_the_task(two: tuple[TaskStore, TaskStore], clock: Clock, tmp_path: Path) -> None:
     one, other = two
     one.create("a")

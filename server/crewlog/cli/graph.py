@@ -53,7 +53,7 @@ def sign(task: TaskRecord) -> str:
 
 
 def holder(task: TaskRecord) -> str:
-    """Who works on it now: nobody, where a lease lapsed."""
+    """Who works on it now, or did it: nobody, where a lease lapsed."""
     return "" if task.claim is not None and task.claim.lapsed else task.owner
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from crewlog.cli import graph, options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import complain, one_line, read_record, say, say_json, styled, table, told
+from crewlog.cli.output import complain, one_line, read_shown, say, say_json, styled, table, told
 from crewlog.protocol import results as r
 from crewlog.protocol.records import Counts, TaskRecord
 from crewlog.storage import rawjson
@@ -29,7 +29,7 @@ def tasks() -> None:
 
 
 def read_task(raw: msgspec.Raw | bytes) -> TaskRecord:
-    return read_record(raw, TaskRecord)
+    return read_shown(raw, TaskRecord)
 
 
 def describe(task: TaskRecord) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import colours, read_record, say, say_json
+from crewlog.cli.output import colours, counted, read_record, read_shown, say, say_json
 from crewlog.cli.tasks import read_task
 from crewlog.cli.team import read_member
 from crewlog.cli.watch_frame import Said, View, frame, message_text, plain
@@ -80,7 +80,7 @@ def look(local: Local, list_id: str | None, note: str) -> View:
         if view.list_id:
             found = local.ask("task/list", r.TaskListResult, list_id=view.list_id)
             view.tasks, view.counts = [read_task(item) for item in found.items], found.counts
-            roster = read_record(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), records.RosterRecord)
+            roster = read_shown(local.ask("roster/get", msgspec.Raw, list_id=view.list_id), records.RosterRecord)
             view.members = [read_member(member) for member in roster.members]
         if view.session is not None:
             view.said = list(_latest(local, view.session.id))
@@ -127,7 +127,7 @@ def _line(change: TaskDidChange | RosterDidChange | PlanDidChange | SessionDidCh
     if isinstance(change, PlanDidChange):
         return f"plan {change.name}: {change.change}"
     if isinstance(change, SessionDidChange):
-        return f"session {change.session.id}: {change.change}, {change.entries} entries"
+        return f"session {change.session.id}: {change.change}, {counted(change.entries, 'entry', 'entries')}"
     return f"team {change.list_id}: changed"
 
 

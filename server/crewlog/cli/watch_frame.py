@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from crewlog.cli import graph
-from crewlog.cli.output import ago, one_line, styled, table, width
+from crewlog.cli.output import ago, counted, one_line, styled, table, width
 from crewlog.protocol.records import Counts, Message, RosterMemberRecord, SessionInfo, TaskRecord
 
 _BAR = 24
@@ -54,7 +54,7 @@ def _session(info: SessionInfo | None) -> str:
     if info is None:
         return styled("no session yet", dim=True)
     name = info.name or info.first_message
-    return f"session {styled(info.id, 'cyan')}  {styled(one_line(name, 80))}  {info.message_count} messages, {ago(info.updated)}"
+    return f"session {styled(info.id, 'cyan')}  {styled(one_line(name, 80))}  {counted(info.message_count, 'message')}, {ago(info.updated)}"
 
 
 def _tasks(view: View, room: int) -> list[str]:

@@ -31,9 +31,9 @@ from crewlog.storage.ledger import Line, Taking, new_taking, with_lease, with_lo
 from crewlog.storage.listing import Skipped
 from crewlog.storage.locks import Mutex, require_waiting
 from crewlog.storage.records import Claim, Task, TaskSnapshot, TaskStatus, TaskUpdate
-from crewlog.storage.task_files import SUFFIX, encode_task, file_name
+from crewlog.storage.task_files import SUFFIX, file_name, shown_record
 from crewlog.storage.task_folder import TaskFolder, is_task_file
-from crewlog.storage.task_index import TaskIndex
+from crewlog.storage.task_index import STALE_KEPT, TaskIndex
 from crewlog.storage.task_rules import (
     DELETED,
     check_lease_ms,
@@ -328,7 +328,7 @@ class TaskStore:
 
     def task_json(self, task: Task) -> bytes:
         """The record as it is on disk, on one line, and `claim` with it where the task is claimed."""
-        return encode_task(task, task.claim)
+        return shown_record(task)
 
     def close(self) -> None:
         with self._mutex:
@@ -450,9 +450,9 @@ class TaskStore:
     # --- what is in memory ---
 
     def _put(self, task: Task) -> None:
+        self._index.put(task)
         for taking in self._takings.get(task.id, {}).values():
             self._schedule(taking)
-        self._index.put(task)
         self._changes.changed.add(task.id)
         self._changes.removed.discard(task.id)
 
@@ -472,6 +472,14 @@ class TaskStore:
         left = taking.lapses_in()
         if left is not None:
             heapq.heappush(self._lapses, (_now() + left, taking.id))
+            if len(self._lapses) > 2 * len(self._index.tasks) + STALE_KEPT:
+                self._reschedule_all()
+
+    def _reschedule_all(self) -> None:
+        """Forgets the ends of leases that were given back or renewed."""
+        leases = [(task.id, taking.lapses_in()) for task in self._index.tasks.values() if (taking := self._taking(task))]
+        self._lapses = [(_now() + left, id) for id, left in leases if left is not None]
+        heapq.heapify(self._lapses)
 
     def _note_lapses(self) -> None:
         """Tasks whose lease may have lapsed since the last look are claimable again."""
@@ -486,8 +494,9 @@ class TaskStore:
         return self._takings.get(task.id, {}).get(task.owner)
 
     def _owner_now(self, task: Task) -> str:
-        if not task.owner:
-            return ""
+        """Who holds the task. A lease ends with its task: one that is completed stays with whoever completed it."""
+        if not task.owner or task.status == TaskStatus.COMPLETED:
+            return task.owner
         taking = self._taking(task)
         left = taking.lapses_in() if taking is not None else None
         return "" if left is not None and left <= 0 else task.owner
@@ -502,7 +511,10 @@ class TaskStore:
 
     def _with_claim(self, task: Task) -> Task:
         taking = self._taking(task) if task.owner else None
-        return task if taking is None else msgspec.structs.replace(task, claim=taking.claim())
+        if taking is None:
+            return task
+        claim = Claim(taking.owner, taking.generation) if task.status == TaskStatus.COMPLETED else taking.claim()
+        return msgspec.structs.replace(task, claim=claim)
 
     def _require(self, id: str) -> Task:
         task = self._index.tasks.get(id)
