@@ -577,3 +577,25 @@ def test_the_index_goes_while_it_is_open(work: Work) -> None:
     work.update()
     work.compare(queries=["parser"])
     assert len(indexed(work)) == 6
+
+
+def test_a_log_edited_in_place_whose_time_was_set_back(work: Work) -> None:
+    """As tools do that keep times: the system still knows when it was changed."""
+    manager = SessionManager(work.folder)
+    manager.list()
+    work.update()
+    path = work.path(2)
+    status = os.stat(path)
+    for before, after in ((b"Parser", b"Lexers"), (b"sonata-2", b"sonata-7"), (b"word7 ", b"word8 ")):
+        while time.time_ns() - os.stat(path).st_ctime_ns < 50_000_000:
+            time.sleep(0.01)  # the clock of the file system must have ticked
+        content = Path(path).read_bytes().replace(before, after)
+        Path(path).write_bytes(content)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert os.stat(path).st_mtime_ns == status.st_mtime_ns
+        work.compare(queries=["parser", "lexers", "word7", "model:sonata-7"])
+        assert manager.list() == SessionManager(work.folder).list()
+        work.compare(SessionIndex(work.home), ["parser", "lexers", "word7", "model:sonata-7"])
+        assert work.index.update(small=0).logs == 1
+        work.compare(queries=["parser", "lexers", "word7", "model:sonata-7"])
+        assert work.index.update(small=0).logs == 0

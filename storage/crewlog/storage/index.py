@@ -363,6 +363,7 @@ class _Writer:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -16000")
+        connection.execute(f"PRAGMA journal_size_limit = {_BATCH}")
 
     def update(self, logs: list[_Log]) -> Updated:
         connection = self._connection
@@ -574,8 +575,8 @@ class _Found:
 
 
 def _find(connection: sqlite3.Connection, query: Query, folders: set[str]) -> _Found:
-    looked_for = wanted(query, [str(name) for (name,) in connection.execute("SELECT name FROM models")])
-    found = _Found(query, _rows(connection, looked_for))
+    models = [str(name) for (name,) in connection.execute("SELECT name FROM models")] if query.models else []
+    found = _Found(query, _rows(connection, wanted(query, models)))
     for folder in folders:
         folder_key = _folder_key(folder)
         rows = connection.execute("SELECT id, name, state, data FROM files JOIN parts ON file = id WHERE folder = ?", (folder_key,))
