@@ -83,6 +83,24 @@ def test_edit_and_rm(board: Crewlog) -> None:
     assert board.json("tasks", "add", "New")["id"] == "4"
 
 
+def test_what_nobody_can_mean_is_refused_and_changes_nothing(board: Crewlog) -> None:
+    before = board.json("tasks", "list")
+    for arguments in (
+        ["next", "--owner", "me", "--lease", "nan"],
+        ["next", "--owner", "me", "--wait", "nan"],
+        ["edit", "1", "--subject", " "],
+    ):
+        board.run("tasks", *arguments, code=2)
+    for command in (["add", "x"], ["next", "--owner", "me"], ["rm", "1"]):
+        assert board.refused("tasks", *command, "--list", "") == "invalidName"
+    assert board.json("tasks", "list") == before
+
+
+def test_a_task_is_named_as_it_is_printed(board: Crewlog) -> None:
+    assert board.json("tasks", "show", "#1")["id"] == "1"
+    assert [line.split()[1] for line in board.out("tasks", "done", "#1", "2").splitlines()] == ["#1", "#2"]
+
+
 def test_edit_in_an_editor(board: Crewlog, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nprintf "New subject\\n\\nNew words\\n" > "$1"\ntouch -d "+5 seconds" "$1"\n')

@@ -16,8 +16,22 @@ from crewlog.storage import rawjson
 from crewlog.storage.errors import LeaseLost, TaskNotFound
 
 known = options.completed_by("tasks")
-task_id = click.argument("task_id", metavar="TASK", shell_complete=known)
-several = click.argument("task_ids", metavar="TASK...", nargs=-1, required=True, shell_complete=known)
+
+
+def _plain(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """`#3`, as tasks are printed, means task 3."""
+    return value.removeprefix("#") if isinstance(value, str) else tuple(one.removeprefix("#") for one in value)
+
+
+task_id = click.argument("task_id", metavar="TASK", shell_complete=known, callback=lambda context, parameter, value: _plain(value))
+several = click.argument(
+    "task_ids",
+    metavar="TASK...",
+    nargs=-1,
+    required=True,
+    shell_complete=known,
+    callback=lambda context, parameter, value: _plain(value),
+)
 
 
 @click.group()
@@ -164,8 +178,7 @@ def add(
     as_json: bool,
 ) -> None:
     """Put a task on the board."""
-    if not subject.strip():
-        raise click.BadParameter("a task without words says nothing to those who look for work", param_hint="SUBJECT")
+    _require_words(subject, "SUBJECT")
     local = Local(home, project)
     raw = local.ask(
         "task/create",
@@ -179,6 +192,11 @@ def add(
         blocks=list(blocks),
     )
     _tell_task(as_json, raw)
+
+
+def _require_words(subject: str, where: str) -> None:
+    if not subject.strip():
+        raise click.BadParameter("a task without words says nothing to those who look for work", param_hint=where)
 
 
 def _metadata(pairs: tuple[str, ...]) -> dict[str, msgspec.Raw] | None:
@@ -218,7 +236,7 @@ def claim(
 @tasks.command("next")
 @options.owner
 @options.lease
-@click.option("--wait", "wait_s", type=click.FloatRange(0, 86_400), default=0.0, metavar="SECONDS", help="Wait so long for work.")
+@click.option("--wait", "wait_s", type=options.Seconds(0, 86_400), default=0.0, metavar="SECONDS", help="Wait so long for work.")
 @click.option("--exec", "command", metavar="COMMAND", help="Run this in a shell for the task; the lease is renewed meanwhile.")
 @click.option("--match", "-m", multiple=True, metavar="KEY=JSON", help="Only a task that has this in its metadata; may be repeated.")
 @options.task_list
@@ -360,6 +378,8 @@ def edit(
     as_json: bool,
 ) -> None:
     """Change a task: what is not named stays as it is."""
+    if subject is not None:
+        _require_words(subject, "--subject")
     local = Local(home, project)
     chosen = local.list_id(list_id)
     change: dict[str, object] = {
@@ -387,6 +407,7 @@ def _edited(local: Local, list_id: str, task_id: str) -> dict[str, object]:
     if text is None:
         return {}
     subject, _, description = text.partition("\n")
+    _require_words(subject, "the first line")
     return {"subject": subject.strip(), "description": description.strip()}
 
 
