@@ -40,6 +40,17 @@ def test_add_list_show(board: Crewlog) -> None:
     assert board.refused("tasks", "add", "x", "-b", "77") == "taskNotFound"
 
 
+def test_what_is_done_is_waited_for_no_longer(board: Crewlog) -> None:
+    board.run("tasks", "done", "1")
+    waiting = {line.split()[1]: line.split()[2] for line in board.out("tasks", "list").splitlines()[2:]}
+    assert waiting == {"1": "Fetch", "2": "Cache", "3": "2"}
+    assert "○  3            2          Release" in board.out("tasks", "list", "--status", "pending")
+    assert [line.split(None, 2)[2] for line in board.out("tasks", "show", "3").splitlines() if "wait" in line] == ["2", "1"]
+    once = board.out("watch", "--once")
+    assert "waits for 2\n" in once
+    assert "waits for 1" not in once
+
+
 def test_claims(board: Crewlog) -> None:
     assert board.refused("tasks", "claim", "2", "--owner", "ada") == "blocked"
     assert board.json("tasks", "next", "--owner", "ada")["id"] == "1"

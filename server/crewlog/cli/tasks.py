@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 import msgspec
@@ -91,7 +92,10 @@ def list_(
         say_json(found)
         return
     say(f"{styled(chosen, bold=True)}  {_counted(found.counts)}")
-    rows = [_row(read_task(item)) for item in found.items]
+    everything = _by_id(local, chosen) if len(found.items) < found.counts.total else {}
+    tasks = [read_task(item) for item in found.items]
+    by_id = {**everything, **{task.id: task for task in tasks}}
+    rows = [_row(task, by_id) for task in tasks]
     if rows:
         say(table(rows, ["", "TASK", "OWNER", "WAITS FOR", "SUBJECT"], flexible=4))
     for skipped in found.skipped:
@@ -102,9 +106,14 @@ def _counted(counts: Counts) -> str:
     return f"{counts.completed} of {counts.total} done, {counts.in_progress} in progress, {counts.pending} pending"
 
 
-def _row(task: TaskRecord) -> list[str]:
+def _by_id(local: Local, list_id: str) -> dict[str, TaskRecord]:
+    found = local.ask("task/list", r.TaskListResult, list_id=list_id)
+    return {task.id: task for task in map(read_task, found.items)}
+
+
+def _row(task: TaskRecord, by_id: Mapping[str, TaskRecord]) -> list[str]:
     who = graph.holder(task)
-    waits = ", ".join(task.blockedBy)
+    waits = ", ".join(graph.waits_for(task, by_id))
     return [graph.sign(task), styled(task.id, "cyan"), styled(who, "magenta"), styled(waits), styled(one_line(task.subject))]
 
 
@@ -128,7 +137,8 @@ def _show_lists(local: Local, as_json: bool) -> None:
 def show(task_id: str, list_id: str | None, project: str | None, home: str | None, as_json: bool) -> None:
     """All about a task."""
     local = Local(home, project)
-    raw = local.ask("task/get", msgspec.Raw, list_id=local.list_id(list_id), id=task_id)
+    chosen = local.list_id(list_id)
+    raw = local.ask("task/get", msgspec.Raw, list_id=chosen, id=task_id)
     if raw is None:
         raise TaskNotFound(task_id)
     if as_json:
@@ -136,6 +146,8 @@ def show(task_id: str, list_id: str | None, project: str | None, home: str | Non
         return
     task = read_task(raw)
     say(describe(task))
+    blockers = [local.ask("task/get", msgspec.Raw, list_id=chosen, id=other) for other in task.blockedBy]
+    waits = graph.waits_for(task, {other.id: other for other in map(read_task, filter(None, blockers))})
     claim = task.claim
     lease = "" if claim is None or not claim.expires_at else f"{'lapsed' if claim.lapsed else 'lapses'} {claim.expires_at}"
     facts = [
@@ -144,7 +156,8 @@ def show(task_id: str, list_id: str | None, project: str | None, home: str | Non
         ("owner", task.owner),
         ("generation", str(claim.generation) if claim is not None else ""),
         ("lease", lease),
-        ("waits for", ", ".join(task.blockedBy)),
+        ("waits for", ", ".join(waits)),
+        ("waited for", ", ".join(other for other in task.blockedBy if other not in waits)),
         ("blocks", ", ".join(task.blocks)),
         ("completed", task.completedAt),
         *((key, bytes(value).decode("utf-8", "replace")) for key, value in task.metadata.items()),
