@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { until, VSCode } from "./support/editor.mjs";
 import { agent, makeHome } from "./support/home.mjs";
 
@@ -33,6 +33,7 @@ print(session.id)`,
     await window.crewlog();
     await window.see("Tasks", "Fix the lexer");
   });
+  afterEach((test) => window?.keep(test));
   after(async () => {
     await code?.stop();
     rmSync(place.root, { recursive: true, force: true });
@@ -94,7 +95,7 @@ client.task.update("${session}", "4", status="in_progress")`,
     await window.row("Tasks", "Fix the lexer").click({ button: "right", position: { x: 60, y: 10 } });
     await window.page.locator(".monaco-menu .action-label").filter({ hasText: "Complete Task" }).first().waitFor();
     assert.equal(await window.page.locator(".monaco-menu .action-label").filter({ hasText: "Claim as Me" }).count(), 0);
-    await window.shot("context-menu");
+    await window.shot("context-menu", { pointing: true });
     await window.page.keyboard.press("Escape");
     await agent(place, `client.task.create("${session}", "Wanted by two")\nclient.task.claim("${session}", "6", "ada")`);
     await window.see("Tasks", "#6 · ada");

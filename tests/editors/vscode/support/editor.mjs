@@ -233,10 +233,34 @@ export class Window {
     return this.page.locator('.statusbar-item[id*="crewlog"]').first();
   }
 
-  /** Keeps a picture of the window, numbered in order. */
-  async shot(name) {
+  /** What the text editors show, with the blanks that VS Code draws as no-break ones made plain. */
+  async editorText() {
+    return (await this.page.locator(".editor-instance .view-lines").allInnerTexts()).join("\n").replaceAll("\u00a0", " ");
+  }
+
+  /** Waits for something in a page (a webview, which is a frame in a frame); gives its locator. */
+  async inPage(what, find) {
+    let found;
+    await until(what, async () => {
+      for (const frame of this.page.frames()) {
+        const locator = find(frame);
+        if (frame !== this.page.mainFrame() && (await locator.isVisible())) found = locator;
+      }
+      return found !== undefined;
+    });
+    return found;
+  }
+
+  /** For `afterEach`: keeps a picture of what a test that failed has left. */
+  async keep(test) {
+    if (!test.passed) await this.shot(`FAILED-${test.name.replace(/[^a-z0-9]+/gi, "-")}`, { pointing: true });
+  }
+
+  /** Keeps a picture of the window, numbered in order. `pointing`: whether what the mouse points at belongs to it. */
+  async shot(name, { pointing = false } = {}) {
     if (!ARTIFACTS) return;
     mkdirSync(ARTIFACTS, { recursive: true });
+    if (!pointing) await this.page.mouse.move(700, 895);
     const suite = basename(process.argv[1] ?? "", ".test.mjs");
     await this.page.screenshot({ path: join(ARTIFACTS, `${suite}-${String(++shots).padStart(2, "0")}-${name}.png`) });
   }
