@@ -76,7 +76,7 @@ print(session.id)`,
     await window.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
     assert.equal(await window.page.locator(".quick-input-list a[href], .quick-input-list a[data-href], .quick-input-list .codicon-alert").count(), 0);
     await window.shot("hostile-pick");
-    await window.pick(session);
+    await window.pick("Pick a session", session);
     const told = window.notification("was deleted");
     await told.waitFor();
     assert.equal(await told.locator(".notification-list-item-message a").count(), 0);
