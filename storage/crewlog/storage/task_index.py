@@ -11,7 +11,7 @@ from crewlog.storage.records import Task, TaskSnapshot, TaskStatus
 from crewlog.storage.task_rules import open_blockers, sort_tasks_by_id, task_id_key
 
 STALE_KEPT = 64
-"""Entries of a heap beside those that count twice over, before it is built anew: what is taken and given back for hours adds one each time."""
+"""Entries of a heap beside twice those that count, before it is built anew: taking and giving back for hours adds one each time."""
 _Key = tuple[int, int, str]
 
 
