@@ -22,7 +22,7 @@ export class CrewError extends Error {
 export function fromReply(code: number, message: string, data: unknown): CrewError | null {
   const facts = typeof data === "object" && data !== null ? (data as Record<string, unknown>) : {};
   const kind = typeof facts.kind === "string" ? facts.kind : kindOfCode.get(code);
-  return kind === undefined || !(kind in ErrorCodes) ? null : new CrewError(kind as ErrorKind, message, facts);
+  return kind === undefined || !Object.hasOwn(ErrorCodes, kind) ? null : new CrewError(kind as ErrorKind, message, facts);
 }
 
 /** What happened and what to do about it, as one or two sentences for a person. Not yet safe to show: see `inert` in `text.ts`. */
