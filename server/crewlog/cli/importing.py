@@ -13,7 +13,7 @@ import msgspec
 from crewlog.cli import claude_code, codex, options
 from crewlog.cli.foreign import Draft, ForeignFile, imported, members
 from crewlog.cli.local import chosen_home
-from crewlog.cli.output import complain, say, say_json, styled
+from crewlog.cli.output import complain, counted, say, say_json, styled
 from crewlog.storage import rawjson
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import POWER
@@ -197,9 +197,9 @@ def _tell(outcomes: Sequence[Outcome], as_json: bool) -> None:
 def _line(outcome: Outcome) -> str:
     if outcome.problem:
         return f"{styled('skipped', 'red')}  {styled(outcome.path)}: {styled(outcome.problem)}"
-    what = f"{outcome.count} {'tasks' if outcome.kind == 'tasks' else 'entries'}"
+    what = counted(outcome.count, *(("task",) if outcome.kind == "tasks" else ("entry", "entries")))
     if outcome.there:
-        what = f"is here already; {what} were added since" if outcome.count else "is here already"
+        what = f"is here already; {what} added since" if outcome.count else "is here already"
     kept = ", see --json" if outcome.kind == "session" else ""
-    odd = f"  ({len(outcome.skipped)} lines or files could not be read{kept})" if outcome.skipped else ""
+    odd = f"  ({counted(len(outcome.skipped), 'line or file', 'lines or files')} could not be read{kept})" if outcome.skipped else ""
     return f"{styled(outcome.id, 'cyan')}  {what}{odd}  {styled(outcome.path, dim=True)}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from crewlog.storage import rawjson
+from crewlog.storage.entries import as_json
 from crewlog.storage.errors import InvalidArgument
 from crewlog.storage.records import Entry, EntryKind
 from crewlog.storage.sessions import SessionStore
@@ -47,7 +48,7 @@ def export(store: SessionStore, format: str) -> str:
         parts = {
             "sessionId": rawjson.encode_string(store.session_id),
             "broken": reason,
-            "entries": rawjson.join_elements(store.read_lines(chain)),
+            "entries": rawjson.join_elements([as_json(line) for line in store.read_lines(chain)]),
         }
         return rawjson.decode_utf8(rawjson.join_members(parts))
     sections: list[Section] = []
