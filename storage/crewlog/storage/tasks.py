@@ -110,10 +110,13 @@ class TaskStore:
         *,
         blocks: Sequence[str] = (),
         blocked_by: Sequence[str] = (),
+        number_from: int = 1,
     ) -> Task:
-        """Adds a task under a number that no task of this list ever had. Raises `TaskNotFound` for unknown blockers."""
+        """Adds a task under a number that no task of this list ever had, and not below `number_from`. Raises `TaskNotFound` for unknown
+        blockers.
+        """
         with self._changing(creates=True):
-            self._next = self._next_number()
+            self._next = max(self._next_number(), number_from)
             number = self._next
             while (str(number) in self._index.tasks and str(number) not in self._memory_only) or self._is_taken(number):
                 number += 1
