@@ -104,19 +104,15 @@ def search(
                 continue
             number += 1
             item = (hit.score, -number, hit)
-            if len(best) < limit:
-                heapq.heappush(best, item)
-            elif item > best[0]:
-                heapq.heapreplace(best, item)
+            if len(best) < limit or item > best[0]:
+                hit.snippet = snippet(hit.snippet, matcher.patterns)
+                (heapq.heappush if len(best) < limit else heapq.heapreplace)(best, item)
             if number >= most:
                 break
         looked_at(info.path)
         if number >= most or not keep_going():
             break
-    found = [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
-    for hit in found:
-        hit.snippet = snippet(hit.snippet, matcher.patterns)
-    return found
+    return [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
 
 
 def _entries(path: str, ranges: list[tuple[int, int]] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:

@@ -55,10 +55,18 @@ def runs_of(text: bytes) -> str:
     return b"".join(run + b"  " for run in runs).decode().casefold()
 
 
-@lru_cache(maxsize=1024)
 def mark(field: str, value: str) -> str:
     """A word for a role, kind, tool or model that no text holds; `value` is casefolded."""
+    return _mark(field, value) if len(value) < _LONG_NAME else _mark.__wrapped__(field, value)
+
+
+@lru_cache(maxsize=1024)
+def _mark(field: str, value: str) -> str:
     return f"·{field[0]}{zlib.crc32(value.encode('utf-8', 'replace')):08x}"
+
+
+_LONG_NAME = 200
+"""Characters beyond which a name is no longer one that comes again and again, and is not kept in memory."""
 
 
 class Wanted(msgspec.Struct):

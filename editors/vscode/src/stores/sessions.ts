@@ -74,6 +74,10 @@ export class Sessions {
     return showsAll(scope) || scope.folders.length > 1 || folder === undefined ? { allProjects: true } : { cwd: folder };
   }
 
+  shows(session: SessionInfo): boolean {
+    return isShown(session, this.scope());
+  }
+
   private async read(): Promise<void> {
     const scope = this.scope();
     const asked = showsAll(scope) ? [{ allProjects: true }] : scope.folders.map((cwd) => ({ cwd }));

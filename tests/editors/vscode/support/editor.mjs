@@ -1,15 +1,18 @@
 // A real VS Code (code-server) with the packaged extension in it, and a browser that looks at it.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { basename, join } from "node:path";
+
+// the extension's own development dependency
+const { chromium } = createRequire(new URL("../../../../editors/vscode/package.json", import.meta.url))("playwright-core");
 
 const HERE = new URL(".", import.meta.url).pathname;
 const { VSCODE_SERVER, CHROMIUM, VSIX, ARTIFACTS, CREWLOG } = process.env;
 /** The machine may be busy with other things: conditions are waited for, this long at most. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 
 const BROWSER = [
   "--no-sandbox",
@@ -161,24 +164,38 @@ export class Window {
   async menu(title, text, item) {
     const row = await this.see(title, text);
     await row.click({ button: "right", position: { x: 60, y: 10 } });
-    await this.page.locator(".context-view .action-label, .monaco-menu .action-label").filter({ hasText: item }).first().click();
+    const label = this.page.locator(".monaco-menu .action-label").filter({ hasText: item }).first();
+    await label.waitFor();
+    await until(`the menu's "${item}" is taken`, async () => {
+      // a menu does not listen in its first moments
+      if (await label.isVisible()) await label.click({ timeout: 1000 });
+      return !(await label.isVisible());
+    });
+  }
+
+  /** Opens the command palette with a text. A part that is still coming up may take the focus, and with it the palette, away: then once more. */
+  async palette(text) {
+    const input = this.page.locator(".quick-input-widget:visible input[type=text]");
+    await until("the palette takes a text", async () => {
+      if (!(await input.isVisible())) await this.page.keyboard.press("F1");
+      await input.fill(`>${text}`, { timeout: 1000 });
+      return (await input.inputValue({ timeout: 1000 })) === `>${text}`;
+    });
   }
 
   /** Runs a command by the palette. */
   async command(title) {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input[type=text]");
-    await input.waitFor();
-    await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+    const item = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first();
+    await until(`${title} is run`, async () => {
+      await this.palette(title);
+      await item.click({ timeout: 3000 });
+      return true;
+    });
   }
 
   /** Whether the palette has a command. */
   async hasCommand(title) {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input[type=text]");
-    await input.waitFor();
-    await input.fill(`>${title}`);
+    await this.palette(title);
     await until("the palette has filtered", async () => (await this.page.locator(".quick-input-list .monaco-list-row").count()) < 20);
     const found = await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).count();
     await this.page.keyboard.press("Escape");
@@ -220,7 +237,8 @@ export class Window {
   async shot(name) {
     if (!ARTIFACTS) return;
     mkdirSync(ARTIFACTS, { recursive: true });
-    await this.page.screenshot({ path: join(ARTIFACTS, `${String(++shots).padStart(2, "0")}-${name}.png`) });
+    const suite = basename(process.argv[1] ?? "", ".test.mjs");
+    await this.page.screenshot({ path: join(ARTIFACTS, `${suite}-${String(++shots).padStart(2, "0")}-${name}.png`) });
   }
 }
 
