@@ -3,6 +3,8 @@
  * measured from then on. Whatever changes, the row at the top of the view stays where it is, or, at the end, the end stays in view.
  */
 
+import { Sums } from "./sums";
+
 export interface ListRow {
   readonly key: string;
 }
@@ -187,8 +189,12 @@ export class WindowedList<R extends ListRow> {
 
   /** Draws what is near the view, measures it, and puts the anchor back to its place; again where the guesses were too far off. */
   private place(anchor: { key: string; delta: number } | undefined): void {
+    const start = this.topFor(anchor);
+    // After a jump, what is in view comes first, the rest with the next frame.
+    const jumped = !this.stale && (this.offset(this.from) > start + this.view.clientHeight || this.offset(this.to) < start);
+    if (jumped) this.schedule();
     for (let round = 0; round < 4; round += 1) {
-      const fresh = this.drawWindow(this.topFor(anchor));
+      const fresh = this.drawWindow(this.topFor(anchor), round > 0 || jumped ? 0 : MARGIN, jumped ? MARGIN : OVERSCAN);
       const changed = this.measure(fresh);
       this.space();
       if (!changed) break;
@@ -215,15 +221,11 @@ export class WindowedList<R extends ListRow> {
     );
   }
 
-  /** Draws the rows about `top`, and gives those that were not drawn before. */
-  private drawWindow(top: number): HTMLElement[] {
-    if (this.covers(top, MARGIN)) return [];
+  /** Draws the rows from `over` above `top` to `over` below the view unless `margin` of them are there; gives those that were not there before. */
+  private drawWindow(top: number, margin: number, over: number): HTMLElement[] {
+    if (this.covers(top, margin)) return [];
     const bottom = top + this.view.clientHeight;
-    // After a jump, what is in view comes first, the rest with the next frame.
-    const jumped = !this.stale && (this.offset(this.from) > bottom || this.offset(this.to) < top);
     this.stale = false;
-    if (jumped) this.schedule();
-    const over = jumped ? MARGIN + 100 : OVERSCAN;
     this.from = this.indexAt(top - over);
     this.to = Math.min(this.rows.length, this.indexAt(bottom + over) + 1);
     for (const [key, node] of this.shown) {
@@ -329,51 +331,6 @@ export class WindowedList<R extends ListRow> {
 
 function differs(before: number | undefined, height: number): boolean {
   return before === undefined || Math.abs(before - height) > 0.4;
-}
-
-/** Numbers whose sums up to any place, and whose changes, cost the logarithm of how many there are: a Fenwick tree. */
-export class Sums {
-  private readonly values: Float64Array;
-  private readonly tree: Float64Array;
-
-  constructor(values: readonly number[]) {
-    this.values = Float64Array.from(values);
-    this.tree = new Float64Array(values.length + 1);
-    for (let at = 1; at <= values.length; at += 1) {
-      this.tree[at] = (this.tree[at] ?? 0) + (values[at - 1] ?? 0);
-      const above = at + (at & -at);
-      if (above <= values.length) this.tree[above] = (this.tree[above] ?? 0) + (this.tree[at] ?? 0);
-    }
-  }
-
-  value(index: number): number {
-    return this.values[index] ?? 0;
-  }
-
-  set(index: number, value: number): void {
-    const by = value - this.value(index);
-    this.values[index] = value;
-    for (let at = index + 1; at < this.tree.length; at += at & -at) this.tree[at] = (this.tree[at] ?? 0) + by;
-  }
-
-  /** The sum of the first `count` of them. */
-  before(count: number): number {
-    let sum = 0;
-    for (let at = Math.min(count, this.values.length); at > 0; at -= at & -at) sum += this.tree[at] ?? 0;
-    return sum;
-  }
-
-  /** How many from the first on have a sum of at most `sum`: the index of the one in which it lies. */
-  find(sum: number): number {
-    let [at, rest] = [0, sum];
-    for (let step = 2 ** Math.floor(Math.log2(Math.max(1, this.values.length))); step >= 1; step /= 2) {
-      if (at + step <= this.values.length && (this.tree[at + step] ?? 0) <= rest) {
-        at += step;
-        rest -= this.tree[at] ?? 0;
-      }
-    }
-    return at;
-  }
 }
 
 function spacer(): HTMLElement {
