@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cli.commandline import Crewlog
+from cli.test_live import Terminal
+from crewlog.storage import PROCESS, Home, NewEntry, PlanStore, SessionManager, TaskStore, TaskUpdate, TranscriptStore
 
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
@@ -82,6 +86,59 @@ def test_a_home_that_is_no_folder_is_told(crewlog: Crewlog, command: list[str]) 
     crewlog.home.write_text("precious")
     assert crewlog.refused(*command) == "storageFailed"
     assert crewlog.home.read_text() == "precious"
+
+
+HOSTILE = "\x1b]0;owned\x07\x9b31m\u202egnp.exe"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sessions", "export", "last"],
+        ["sessions", "export", "last", "--format", "html"],
+        ["sessions", "export", "last", "--format", "json"],
+        ["sessions", "export", "last", "--json"],
+        ["sessions", "show", "last"],
+        ["sessions", "show", "last", "--limit", "9"],
+        ["sessions", "show", "last", "--json"],
+        ["sessions", "list"],
+        ["sessions", "search", "owned"],
+        ["history", "list"],
+        ["history", "list", "--json"],
+        ["plans", "show", "evil"],
+        ["plans", "show", "evil", "--json"],
+        ["tasks", "show", "1", "--list", "evil"],
+        ["tasks", "show", "1", "--list", "evil", "--json"],
+        ["tasks", "graph", "--mermaid", "--list", "evil"],
+        ["team", "show", "--list", "evil"],
+        ["transcript", "show", "ada", "--list", "evil"],
+        ["watch", "--once"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_no_record_commands_a_terminal(crewlog: Crewlog, command: list[str]) -> None:
+    home, cwd = Home(str(crewlog.home)), str(crewlog.cwd.resolve())
+    message = json.dumps({"role": "user", "content": [{"type": "text", "text": HOSTILE}]}, ensure_ascii=False).encode()
+    store = SessionManager(home.sessions(cwd), durability=PROCESS).create(cwd, name=HOSTILE)
+    store.append([NewEntry("message", message)])
+    store.close()
+    PlanStore(home.plans).save("evil", HOSTILE)
+    board = TaskStore(durability=PROCESS)
+    board.set_dir(home.task_list("evil"))
+    board.create(HOSTILE, HOSTILE, HOSTILE, {"key": msgspec.Raw(json.dumps(HOSTILE, ensure_ascii=False).encode())})
+    board.update("1", TaskUpdate(owner=HOSTILE, status="in_progress"))
+    transcripts = TranscriptStore(home.transcripts("evil"))
+    transcripts.append("ada", [message])
+    Path(home.task_list("evil"), f"{HOSTILE}.json").write_text("{}")
+    history = {"display": HOSTILE, "project": cwd, "timestamp": 1}
+    Path(home.history).write_text(json.dumps(history, ensure_ascii=False) + "\n", "utf-8")
+    terminal = Terminal(crewlog, *command)
+    terminal.end()
+    told = re.sub(r"\x1b\[([0-9;]*m|K)", "", terminal.output)
+    assert "owned" in told or command[0] == "team", told
+    assert "Traceback" not in told
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", told), told
 
 
 def test_a_task_needs_words(crewlog: Crewlog) -> None:

@@ -103,3 +103,21 @@ def test_many_of_everything_stay_within_bounds(home: Path) -> None:
             touch(f"list{number}")
         assert descriptors(client) <= open_before + 5
         assert memory(client) - before < 10_000_000
+
+
+def test_tasks_taken_and_given_back_for_hours_leave_nothing_behind(home: Path) -> None:
+    """Neither a time to renew nor an end of a lease is kept for longer than the claim, however long the lease."""
+    with serving(home, {"subscribe": False}) as client:
+        client.request("task/create", {"listId": "x", "subject": "s"})
+        task = {"listId": "x", "id": "1", "owner": "a"}
+        turn = [("task/claim", {**task, "leaseMs": 3_600_000}), ("task/renew", task), ("task/release", task)]
+
+        def take_turns(count: int) -> None:
+            for _ in range(count // 50):
+                for id in [client.start(*request) for request in turn * 50]:
+                    client.wait_reply(id)
+
+        take_turns(3000)
+        before = memory(client)
+        take_turns(8000)
+        assert memory(client) - before < 1_500_000

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crewlog.storage import PROCESS, Home, NewEntry, RosterStore, SessionManager, StorageFailed, TaskStore, TranscriptStore
+from crewlog.storage import PROCESS, Home, NewEntry, RosterStore, SessionManager, StorageFailed, TaskStore, TaskUpdate, TranscriptStore
 from crewlog.storage.doctor import Finding, Report, examine, mend
 from crewlog.storage.views import entry_page
 
@@ -341,6 +341,17 @@ def test_lapsed_leases_are_told_and_given_back(home: Path) -> None:
     mended(home)
     assert "owner" not in json.loads((home / "tasks/work/1.json").read_text())
     assert examined(home).findings == []
+
+
+def test_who_did_a_task_is_no_lapsed_lease(home: Path) -> None:
+    store = board(home)
+    store.create("a")
+    store.claim("1", "ada", lease_ms=1)
+    store.update("1", TaskUpdate(status="completed"))
+    time.sleep(0.01)
+    mended(home)
+    assert examined(home).findings == []
+    assert json.loads((home / "tasks/work/1.json").read_text())["owner"] == "ada"
 
 
 def test_task_files_that_are_none(home: Path) -> None:

@@ -92,6 +92,17 @@ def test_a_page_bounded_in_bytes_never_carries_what_is_larger(store: SessionStor
     assert len(entry_page(store, max_bytes=1).entries) == 1  # never an empty page where there is something
 
 
+def test_blanks_that_json_does_not_know_are_on_no_page(store: SessionStore) -> None:
+    """Go trims them, so that codebot opens the log."""
+    entry = store.append_message(said("one")).id
+    line = f'{{"kind":"message","id":"odd","parent_id":"{entry}","timestamp":"2026-03-01T09:30:00Z","data":{said("two").decode()}}}'
+    with open(store.path, "ab") as file:
+        file.write(b"\x0b\x0c" + line.encode() + "\u3000\u2028".encode() + b"\n")
+    store.refresh()
+    assert ids(entry_page(store).entries) == ["h0", entry, "odd"]
+    assert [entry["id"] for entry in json.loads(export(store, "json"))["entries"]] == ["h0", entry, "odd"]
+
+
 def test_branches_forks_and_rewinds(store: SessionStore, manager: SessionManager) -> None:
     first = store.append_message(said("one")).id
     second = store.append_message(said("two")).id
@@ -166,6 +177,16 @@ def test_exports_hold_text_and_never_markup(store: SessionStore) -> None:
     assert [entry["kind"] for entry in document["entries"]][:2] == ["header", "message"]
     with pytest.raises(InvalidArgument, match="format"):
         export(store, "pdf")
+
+
+def test_a_record_that_nobody_knows_is_shown_by_its_beginning(store: SessionStore) -> None:
+    store.append([NewEntry("foreign_snapshot", b'{"files":"' + b"x" * 10_000 + b'"}')])
+    for format in ("markdown", "html"):
+        page = export(store, format)
+        assert "foreign_snapshot: " in page
+        assert "… (10,012 characters)" in page
+        assert len(page) < 5000
+    assert "x" * 10_000 in export(store, "json")
 
 
 def test_state_entries(store: SessionStore) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from crewlog.cli.local import Local
-from crewlog.cli.output import one_line, read_record, styled
+from crewlog.cli.output import counted, one_line, read_shown, styled
 from crewlog.cli.team import read_member
 from crewlog.protocol import records
 from crewlog.protocol import results as r
@@ -61,7 +61,7 @@ def lists(local: Local, context: click.Context) -> _Found:
 
 def _tasks(local: Local, context: click.Context) -> Iterator[records.TaskRecord]:
     found = local.ask("task/list", r.TaskListResult, list_id=local.list_id(context.params.get("list_id")))
-    yield from (read_record(item, records.TaskRecord) for item in found.items)
+    yield from (read_shown(item, records.TaskRecord) for item in found.items)
 
 
 @_completion
@@ -73,7 +73,7 @@ def tasks(local: Local, context: click.Context) -> _Found:
 @_completion
 def owners(local: Local, context: click.Context) -> _Found:
     chosen = local.list_id(context.params.get("list_id"))
-    roster = read_record(local.ask("roster/get", msgspec.Raw, list_id=chosen), records.RosterRecord)
+    roster = read_shown(local.ask("roster/get", msgspec.Raw, list_id=chosen), records.RosterRecord)
     members = [read_member(raw) for raw in roster.members]
     names = {member.name: member.agent_type for member in members}
     yield from {**{task.owner: "" for task in _tasks(local, context) if task.owner}, **names}.items()
@@ -83,7 +83,7 @@ def owners(local: Local, context: click.Context) -> _Found:
 def agents(local: Local, context: click.Context) -> _Found:
     chosen = local.list_id(context.params.get("list_id"))
     for item in local.ask("transcript/list", r.TranscriptListResult, list_id=chosen).agents:
-        yield item.agent, f"{item.count} messages"
+        yield item.agent, counted(item.count, "message")
 
 
 @_completion

@@ -12,7 +12,7 @@ import click
 
 from crewlog.cli import options
 from crewlog.cli.local import chosen_home
-from crewlog.cli.output import complain, say, say_json, sized, styled, table
+from crewlog.cli.output import complain, counted, say, say_json, sized, styled, table
 from crewlog.storage.doctor import Finding, Report, examine, mend
 from crewlog.storage.home import Home
 
@@ -98,12 +98,13 @@ def _original(finding: Finding) -> str:
 
 def _sum_up(before: Report, after: Report, *, fix: bool) -> None:
     found = Counter(finding.severity for finding in before.findings)
-    counts = ", ".join(f"{found[severity]} {severity}s" for severity in _COLOURS if found[severity])
+    counts = ", ".join(counted(found[severity], severity) for severity in _COLOURS if found[severity])
     say(f"{styled('found', bold=True)} {counts}" if counts else styled("nothing is wrong", "green", bold=True))
     mendable = sum(finding.mendable for finding in before.findings)
     if fix:
         mended = sum(bool(finding.mended) for finding in before.findings)
-        say(f"{styled('mended', 'green', bold=True)} {mended} of {mendable} that can be mended; {len(after.findings)} findings remain")
+        left = counted(len(after.findings), "finding")
+        say(f"{styled('mended', 'green', bold=True)} {mended} of {mendable} that can be mended; {left} left")
     elif mendable:
         say(f"{mendable} of them (+) can be mended: crewlog doctor --fix")
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import sys
 import time
+import typing
 import unicodedata
 from collections.abc import Sequence
 from typing import TypeVar
 
 import click
 import msgspec
+from msgspec.structs import FieldInfo
 
 from crewlog.protocol.wire_json import encode_json
 from crewlog.storage import rawjson, times
 
 T = TypeVar("T")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+S = TypeVar("S", bound=msgspec.Struct)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What commands a terminal, or turns around the text behind it, and what no encoding has."""
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
 STATUS_COLOURS = {"pending": "yellow", "in_progress": "cyan", "completed": "green"}
 STATUS_SIGNS = {"pending": "○", "in_progress": "◐", "completed": "●"}
@@ -46,8 +51,17 @@ def complain(kind: str, text: str, *, as_json: bool = False) -> None:
 
 
 def say_json(value: object) -> None:
-    """One line of JSON, as the wire has it."""
-    click.echo(encode_json(value), color=True)
+    """One line of JSON, as the wire has it. On a terminal, what it could take for a command is an escape of JSON: the value is the same."""
+    document = encode_json(value)
+    if sys.stdout.isatty():
+        document = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", document.decode()).encode()
+    click.echo(document, color=True)
+
+
+def say_document(text: str) -> None:
+    """To standard output, as it is; on a terminal with what could command it made visible."""
+    shown = _CONTROL.sub("�", text) if sys.stdout.isatty() else text
+    click.echo(shown.encode("utf-8", "backslashreplace"), nl=not text.endswith("\n"), color=True)
 
 
 def told(as_json: bool, value: object, text: str) -> None:
@@ -131,6 +145,11 @@ def sized(count: int) -> str:
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 session`, `2 sessions`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def markdown(text: str) -> None:
     """Markdown: laid out on a terminal, as it is elsewhere."""
     if not colours():
@@ -167,10 +186,28 @@ def read_record(raw: msgspec.Raw | bytes, type: type[T]) -> T:
             raise msgspec.ValidationError(str(error)) from None
 
 
-def raw_text(raw: msgspec.Raw | bytes, name: str) -> str:
-    """A text field of a raw record; "" where it is none."""
+def read_shown(raw: msgspec.Raw | bytes, type: type[S]) -> S:
+    """A record to be shown, as far as it can be read: a field of a shape that is none of its own is as one that is missing."""
     try:
-        found = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get(name)
-        return msgspec.json.decode(found, type=str) if found is not None else ""
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""
+        return read_record(raw, type)
+    except msgspec.ValidationError:
+        return type(**{field.name: _field(_members(raw), field) for field in msgspec.structs.fields(type)})
+
+
+def _members(raw: msgspec.Raw | bytes) -> dict[str, bytes]:
+    try:
+        return rawjson.members(bytes(raw))
+    except rawjson.Invalid:
+        return {}
+
+
+def _field(members: dict[str, bytes], field: FieldInfo) -> object:
+    value = members.get(field.encode_name)
+    if value is not None:
+        with contextlib.suppress(msgspec.MsgspecError, ValueError):
+            return read_record(value, field.type)
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return [] if typing.get_origin(field.type) is list else ""

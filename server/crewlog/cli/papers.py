@@ -9,7 +9,7 @@ import click
 
 from crewlog.cli import options
 from crewlog.cli.local import Local, edit_text
-from crewlog.cli.output import ago, markdown, one_line, read_record, say, say_json, sized, styled, table, told
+from crewlog.cli.output import ago, markdown, one_line, read_shown, say, say_json, sized, styled, table, told
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage import times
@@ -155,7 +155,7 @@ def _show(found: r.HistoryListResult, as_json: bool) -> None:
         return
     rows = []
     for raw in found.items:
-        line = read_record(raw, records.HistoryRecord)
+        line = read_shown(raw, records.HistoryRecord)
         when = _ago(line.timestamp)
         rows.append([when, styled(line.sessionId, "cyan"), styled(one_line(line.display))])
     say(table(rows, ["WHEN", "SESSION", "TEXT"], flexible=2) if rows else "Nothing was typed here.")

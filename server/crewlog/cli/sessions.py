@@ -9,7 +9,7 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import ago, markdown, one_line, read_record, say, say_json, sized, styled, table, told
+from crewlog.cli.output import ago, counted, markdown, one_line, read_record, say, say_document, say_json, sized, styled, table, told
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.storage import times
@@ -34,7 +34,8 @@ def sessions() -> None:
 @options.home_and_json
 def list_(query: str, limit: int | None, all_projects: bool, project: str | None, home: str | None, as_json: bool) -> None:
     """The sessions of the project, newest first. Files that are no sessions are named with the reason."""
-    found = Local(home, project).ask("session/list", r.SessionListResult, all_projects=all_projects, query=query, limit=limit)
+    local = Local(home, project)
+    found = local.ask("session/list", r.SessionListResult, all_projects=all_projects, query=query, limit=limit)
     if as_json:
         say_json(found)
         return
@@ -50,9 +51,16 @@ def list_(query: str, limit: int | None, all_projects: bool, project: str | None
         ]
         for info in found.sessions
     ]
-    say(table(rows, titles, flexible=4) if rows else "No sessions here. See those of all projects with --all.")
+    say(table(rows, titles, flexible=4) if rows else _none_here(local, all_projects, query))
     for skipped in found.skipped:
         say(f"{styled('skipped', 'red')} {styled(skipped.path)}: {styled(skipped.reason)}")
+
+
+def _none_here(local: Local, all_projects: bool, query: str) -> str:
+    what = f"No sessions with {styled(one_line(query, 60))}" if query else "No sessions"
+    if all_projects:
+        return f"{what} in {styled(local.ws.home.path)}."
+    return f"{what} in {styled(local.ws.cwd)}. See those of all projects with --all."
 
 
 @sessions.command()
@@ -143,7 +151,7 @@ def stats(session: str | None, since: str | None, all_projects: bool, project: s
     if as_json:
         say_json(found)
         return
-    models = [*sorted(found.by_model.items()), (f"all, {found.sessions} sessions", found.total)]
+    models = [*sorted(found.by_model.items()), (f"all, {counted(found.sessions, 'session')}", found.total)]
     titles = ["MODEL", "CALLS", "IN", "OUT", "FROM CACHE", "HIT RATE", "COST", "MEDIAN", "P95"]
     say(table([[styled(name or "unknown", "cyan"), *_numbers(usage)] for name, usage in models], titles))
     for broken in found.cache_breaks:
@@ -180,15 +188,22 @@ def export(session: str, format_: str, output: Path | None, project: str | None,
         if as_json:
             say_json(found)
         else:
-            click.echo(found.text.encode("utf-8", "backslashreplace"), nl=not found.text.endswith("\n"))
+            say_document(found.text)
         return
     content = found.text.encode("utf-8", "backslashreplace")
-    try:
-        with output.open("xb") as file:
-            file.write(content)
-    except OSError as error:
-        raise click.UsageError(f"{output}: {error.strerror}") from None
+    _write_new(output, content)
     told(as_json, {"path": str(output.absolute()), "bytes": len(content)}, f"{output}  ({sized(len(content))})")
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Raises `OSError`; then there is no part of it."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except OSError:
+            path.unlink()
+            raise
 
 
 @sessions.command()

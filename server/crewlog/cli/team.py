@@ -7,7 +7,7 @@ import msgspec
 
 from crewlog.cli import options
 from crewlog.cli.local import Local
-from crewlog.cli.output import one_line, raw_text, read_record, say, say_json, styled, table
+from crewlog.cli.output import one_line, read_record, read_shown, say, say_json, styled, table
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 
@@ -18,11 +18,7 @@ def team() -> None:
 
 
 def read_member(raw: msgspec.Raw) -> records.RosterMemberRecord:
-    """A member, with what can be read of one whose fields are of other types or are missing."""
-    try:
-        return read_record(raw, records.RosterMemberRecord)
-    except msgspec.ValidationError:
-        return records.RosterMemberRecord(name=raw_text(raw, "name"), agent_type=raw_text(raw, "agent_type"))
+    return read_shown(raw, records.RosterMemberRecord)
 
 
 @team.command("show")
@@ -36,7 +32,7 @@ def show_team(list_id: str | None, project: str | None, home: str | None, as_jso
     if as_json:
         say_json(roster)
         return
-    found = read_record(roster, records.RosterRecord)
+    found = read_shown(roster, records.RosterRecord)
     said = {item.agent: item.count for item in local.ask("transcript/list", r.TranscriptListResult, list_id=chosen).agents}
     if not found.team and not found.members and not said:
         say(f"The list {chosen} has no team.")

@@ -19,7 +19,7 @@ from crewlog.storage.errors import InvalidArgument, StorageError, TaskNotFound
 from crewlog.storage.locks import require_waiting
 from crewlog.storage.records import Claim, SessionInfo, Task, TaskSnapshot, TaskStatus, TaskUpdate
 from crewlog.storage.roster import RosterStore
-from crewlog.storage.task_files import encode_task
+from crewlog.storage.task_files import shown_record
 from crewlog.storage.task_rules import DELETED
 from crewlog.storage.tasks import TaskStore
 
@@ -30,7 +30,7 @@ SMALL_LIST = 300
 
 
 def task_record(task: Task) -> Raw:
-    return Raw(encode_task(task, task.claim))
+    return Raw(shown_record(task))
 
 
 def counts_record(found: TaskSnapshot) -> records.Counts:

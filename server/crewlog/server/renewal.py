@@ -20,6 +20,8 @@ _SHARE = 3
 """A lease is renewed when a third of it is over: two tries may fail."""
 _COMPLETED_KEPT = 1000
 """Claims on tasks completed last, which go on where the task is opened again."""
+_STALE_KEPT = 64
+"""Times to renew what is no longer held that may wait for their turn: with hour-long leases they would gather for twenty minutes."""
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +89,9 @@ class Renewal:
 
     def _schedule(self, key: TaskKey, claim: Claim, seconds: float) -> None:
         heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), key, claim))
+        if len(self._due) > 2 * len(self._leases) + _STALE_KEPT:
+            self._due = [due for due in self._due if self._is_held(due[2], due[3])]
+            heapq.heapify(self._due)
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_time, name="crewlog-leases", daemon=True)
             self._thread.start()

@@ -41,11 +41,17 @@ def _dependency_faults(tasks: Mapping[str, Task], unreadable: Collection[str]) -
         if gone or gone_blockers:
             reason = f"it names tasks that are not there: {', '.join(dict.fromkeys(gone + gone_blockers))}"
             yield BoardFault("danglingId", task.id, reason, TaskUpdate(remove_blocks=gone, remove_blocked_by=gone_blockers))
-        one_sided = [other for other in task.blocks if other in tasks and task.id not in tasks[other].blocked_by]
+        one_sided = [
+            other
+            for other in dict.fromkeys(task.blocks)
+            if other in tasks and other != task.id and task.id not in tasks[other].blocked_by  # itself: that is a circle
+        ]
         if one_sided:
             reason = f"it blocks {', '.join(one_sided)}, which do not know of it"
             yield BoardFault("oneSidedDependency", task.id, reason, TaskUpdate(add_blocks=one_sided))
-        one_sided = [other for other in task.blocked_by if other in tasks and task.id not in tasks[other].blocks]
+        one_sided = [
+            other for other in dict.fromkeys(task.blocked_by) if other in tasks and other != task.id and task.id not in tasks[other].blocks
+        ]
         if one_sided:
             reason = f"it waits for {', '.join(one_sided)}, which do not know of it"
             yield BoardFault("oneSidedDependency", task.id, reason, TaskUpdate(add_blocked_by=one_sided))

@@ -139,6 +139,11 @@ def trim_blanks(line: bytes) -> bytes:
     return line.decode("utf-8", "surrogateescape").strip(_BLANKS).encode("utf-8", "surrogateescape")
 
 
+def as_json(line: bytes) -> bytes:
+    """The line of an entry as a value of JSON, which does not know all blanks around it."""
+    return line if line[:1] == b"{" and line[-1:] == b"}" else trim_blanks(line)
+
+
 def write_entry(entry: Entry) -> bytes:
     """The entry as one line with its line end, fields in Go's order."""
     head = b'{"kind":%b,"id":%b%b,"timestamp":"%b","data":' % (

@@ -169,10 +169,14 @@ class SessionIndex:
             try:
                 log = _load(state, key, id, _summary_decoder).log
                 status = os.stat(path)
-                added = [] if log.fits(status) else [log.unread(path, status)]
-                if added == [None]:
+                ranges = found.ranges(id, key, data)
+                if log.fits(status):
+                    return ranges
+                added = log.unread(path, status)
+                if added is None:
                     return None
-                return [*found.ranges(id, key, data), *(part for part in added if part is not None)]
+                # a last record that lacked its line end is read again: what follows it may have made it another
+                return [*((start, min(stop, added[0])) for start, stop in ranges if start < added[0]), added]
             except NoIndex as error:
                 self._note(error)
                 return None
@@ -359,6 +363,7 @@ class _Writer:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -16000")
+        connection.execute(f"PRAGMA journal_size_limit = {_BATCH}")
 
     def update(self, logs: list[_Log]) -> Updated:
         connection = self._connection
@@ -570,8 +575,8 @@ class _Found:
 
 
 def _find(connection: sqlite3.Connection, query: Query, folders: set[str]) -> _Found:
-    looked_for = wanted(query, [str(name) for (name,) in connection.execute("SELECT name FROM models")])
-    found = _Found(query, _rows(connection, looked_for))
+    models = [str(name) for (name,) in connection.execute("SELECT name FROM models")] if query.models else []
+    found = _Found(query, _rows(connection, wanted(query, models)))
     for folder in folders:
         folder_key = _folder_key(folder)
         rows = connection.execute("SELECT id, name, state, data FROM files JOIN parts ON file = id WHERE folder = ?", (folder_key,))
@@ -588,8 +593,8 @@ def _rows(connection: sqlite3.Connection, looked_for: Wanted) -> list[int] | Non
         if text
     ]
     for run in looked_for.short_runs:
-        above = run[:-1] + chr(ord(run[-1]) + 1) if ord(run[-1]) < 0x10FFFF else chr(0x10FFFF) * 4
-        found.append(_row_numbers(connection, "SELECT DISTINCT doc AS row FROM runs_instances WHERE term >= ? AND term < ?", (run, above)))
+        select = "SELECT DISTINCT doc AS row FROM runs_instances WHERE term >= ? AND term < ?"
+        found.append(_row_numbers(connection, select, (run, run + chr(0x10FFFF) * 4)))
     if not found:
         return None
     return sorted(set(found[0]).intersection(*found[1:])) if len(found) > 1 else sorted(found[0])

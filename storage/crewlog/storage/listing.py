@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, Head, read_head, read_header, timestamp_in
+from crewlog.storage.entries import HEADER_ID, Head, read_head, read_header
 from crewlog.storage.errors import SessionCorrupt, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.locks import Mutex
 from crewlog.storage.log import Line, Look
@@ -315,8 +315,8 @@ def _last_time(descriptor: int, size: int) -> int | None:
         data = os.pread(descriptor, size - begin, begin)
         end = len(data)
         while (at := data.rfind(b"\n", 0, end)) >= 0 or not begin:
-            moment = times.parse_ns(timestamp_in(data[at + 1 : end])) if end - at > 1 else None
-            if moment is not None and moment > 0:
+            moment = _time_on(data[at + 1 : end])
+            if moment > 0:
                 return moment
             if at < 0:
                 return None
@@ -324,6 +324,15 @@ def _last_time(descriptor: int, size: int) -> int | None:
         if length >= _LONGEST_PEEK:
             return None
         length *= 4
+
+
+def _time_on(line: bytes) -> int:
+    """Not above 0 where there is none."""
+    head = read_head(line)
+    if head is not None:
+        return times.parse_ns(head.timestamp.decode()) or 0
+    found = _read_line(line)  # other programs may write it with spaces, or in another order
+    return 0 if found is None else times.parse_ns(bytes(found.timestamp)[1:-1].decode("ascii", "replace")) or 0
 
 
 class NewestTime:

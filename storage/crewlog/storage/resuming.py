@@ -20,11 +20,13 @@ class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a log was read, and of which file. `identity`: (device, inode); `seen`: (bytes, nanoseconds of its modification).
 
     `print_length`, `print_digest`: of the last bytes that were read. `tail_at`: where the last record begins if it lacks its line end,
-    else -1.
+    else -1. `changed`: when the file's content, name or rights changed last, in nanoseconds as the system tells it (`st_ctime_ns`), which
+    no program can set back as it can the time of modification.
     """
 
     identity: tuple[int, int]
     seen: tuple[int, int]
+    changed: int
     end: int
     line_count: int
     print_length: int
@@ -33,7 +35,11 @@ class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     def fits(self, status: os.stat_result) -> bool:
         """Whether the file of that `stat` is the one that was read, with nothing written to it since."""
-        return (status.st_dev, status.st_ino) == self.identity and (status.st_size, status.st_mtime_ns) == self.seen
+        return (
+            (status.st_dev, status.st_ino) == self.identity
+            and (status.st_size, status.st_mtime_ns) == self.seen
+            and status.st_ctime_ns == self.changed
+        )
 
     def unread(self, path: str, status: os.stat_result) -> tuple[int, int] | None:
         """The range of bytes of whole lines that was added to the file since; None where it has changed in another way."""
@@ -48,16 +54,21 @@ class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class ResumableLog(AppendLog):
-    """An `AppendLog` that can be asked for its state, and made from one."""
+    """An `AppendLog` that can be asked for its state, and made from one. It is only read.
+
+    Of the last bytes that were read it keeps a digest: there may be many thousands of these.
+    """
 
     def __init__(self, path: str, state: LogState | None = None) -> None:
         super().__init__(path)
-        self._remembered = b""
+        self._print_length = 0
+        self._print_digest = b""
+        self._changed = -1
         self._read_at = 0
         if state is not None:
             self.end, self.line_count = state.end, state.line_count
-            self._identity, self._seen = state.identity, state.seen
-            self._fingerprint, self._remembered = bytes(state.print_length), state.print_digest
+            self._identity, self._seen, self._changed = state.identity, state.seen, state.changed
+            self._print_length, self._print_digest = state.print_length, state.print_digest
             if state.tail_at >= 0:
                 self.tail = Tail(Line(state.line_count, state.tail_at, b""), True)
 
@@ -67,12 +78,18 @@ class ResumableLog(AppendLog):
         """
         if self._identity is None or not is_settled(self._seen[1], self._read_at):
             return None
-        digest = self._remembered or _digest(self._fingerprint)
         tail_at = self.tail.line.offset if self.tail is not None and self.tail.complete else -1
-        return LogState(self._identity, self._seen, self.end, self.line_count, len(self._fingerprint), digest, tail_at)
+        return LogState(
+            self._identity, self._seen, self._changed, self.end, self.line_count, self._print_length, self._print_digest, tail_at
+        )
 
     def look(self) -> Look:
+        """As of `AppendLog`; a file whose time was set back after an edit in place is seen too."""
         look = super().look()
+        if look is Look.SAME and self._change_time() != self._changed:
+            look = super().look()  # it may have been written to just now
+            if look is Look.SAME:
+                return Look.REPLACED
         if look is Look.GREW and self.tail is not None and self.tail.complete and self._is_glued():
             return Look.REPLACED
         return look
@@ -81,21 +98,21 @@ class ResumableLog(AppendLog):
         """Whether something else than a line end was written behind the last record, so that it is no record any more."""
         return self._read_at_end(1, self.end) not in (b"", b"\n")
 
-    def forget(self) -> None:
-        super().forget()
-        self._remembered = b""
-
     def read_added(self, accept: Callable[[Line], None], accept_tail: Callable[[Line], bool]) -> None:
-        read_at = time.time_ns()
+        read_at, changed = time.time_ns(), self._change_time()
         super().read_added(accept, accept_tail)
-        self._read_at = read_at
-        self._remembered = b""
+        self._read_at, self._changed = read_at, changed
+        self._print_length, self._print_digest = len(self._fingerprint), _digest(self._fingerprint)
+        self._fingerprint = b""
 
     def _still_stands(self) -> bool:
-        if not self._remembered:
-            return super()._still_stands()
-        length = len(self._fingerprint)
-        return _digest(self._read_at_end(length, self.end - length)) == self._remembered
+        return _digest(self._read_at_end(self._print_length, self.end - self._print_length)) == self._print_digest
+
+    def _change_time(self) -> int:
+        try:
+            return os.stat(self.path).st_ctime_ns
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
 
     def _read_at_end(self, length: int, offset: int) -> bytes:
         try:

@@ -129,6 +129,15 @@ def encode_task(task: Task, claim: Claim | None = None) -> bytes:
         return _encode_slowly(task, claim)
 
 
+def shown_record(task: Task) -> bytes:
+    """The record as it is on disk, on one line, and `claim` with it where the task is claimed. A field of that name in somebody's file
+    is not taken for one.
+    """
+    if "claim" in task.extra:
+        task = msgspec.structs.replace(task, extra={name: value for name, value in task.extra.items() if name != "claim"})
+    return encode_task(task, task.claim)
+
+
 def _encode_slowly(task: Task, claim: Claim | None) -> bytes:
     parts = {"id": rawjson.encode_string(task.id), "subject": rawjson.encode_string(task.subject)}
     for name, value in (("description", task.description), ("activeForm", task.active_form)):

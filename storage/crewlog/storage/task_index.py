@@ -10,6 +10,8 @@ import msgspec
 from crewlog.storage.records import Task, TaskSnapshot, TaskStatus
 from crewlog.storage.task_rules import open_blockers, sort_tasks_by_id, task_id_key
 
+STALE_KEPT = 64
+"""Entries of a heap beside twice those that count, before it is built anew: taking and giving back for hours adds one each time."""
 _Key = tuple[int, int, str]
 
 
@@ -65,6 +67,9 @@ class TaskIndex:
         elif task_id not in self._claimable:
             self._claimable.add(task_id)
             heapq.heappush(self._heap, (task_id_key(task_id), task_id))
+            if len(self._heap) > 2 * len(self._claimable) + STALE_KEPT:
+                self._heap = [(task_id_key(id), id) for id in self._claimable]
+                heapq.heapify(self._heap)
 
     def is_claimable(self, task: Task) -> bool:
         return task.status != TaskStatus.COMPLETED and not self._owner_of(task) and not open_blockers(task, self.tasks)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from crewlog.storage import rawjson
-from crewlog.storage.entries import timestamp_in
+from crewlog.storage.entries import as_json, timestamp_in
 from crewlog.storage.errors import EntryNotFound, InvalidArgument
 from crewlog.storage.records import EntryKind
 from crewlog.storage.sessions import Break, Node, SessionStore
@@ -95,7 +95,7 @@ def _fitting(nodes: Sequence[Node], limit: int, max_bytes: int | None) -> list[N
 def _lines(store: SessionStore, page: Sequence[Node], max_bytes: int | None) -> list[bytes | None]:
     """The lines of a page; those that do not fit are not read."""
     fitting = [node for node in page if max_bytes is None or node.length <= max_bytes]
-    lines = dict(zip((id(node) for node in fitting), store.read_lines(fitting)))
+    lines = dict(zip((id(node) for node in fitting), map(as_json, store.read_lines(fitting))))
     return [lines.get(id(node)) for node in page]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,10 @@ import pytest
 if importlib.util.find_spec("pynvim") is None:
     collect_ignore_glob = ["test_*.py"]  # `run` installs it, into an environment of its own
 elif not TYPE_CHECKING:
-    from editors.neovim.editor import Editor
+    from editors.neovim.editor import PATIENCE, Editor
 
 if TYPE_CHECKING:
-    from editors.neovim.editor import Editor
+    from editors.neovim.editor import PATIENCE, Editor
 
 from crewlog.client import Client
 
@@ -49,9 +50,19 @@ def start(tmp_path: Path, home: Path, project: Path) -> Iterator[Callable[..., E
         editors.append(editor)
         return editor
 
-    yield begin
-    for editor in editors:
-        editor.close()
+    def too_long(number: int, frame: object) -> None:
+        for editor in editors:
+            editor.kill()  # whoever waits for its answer gets an error
+
+    was = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(int(PATIENCE * 3))
+    try:
+        yield begin
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, was)
+        for editor in editors:
+            editor.close()
 
 
 @pytest.fixture

@@ -73,13 +73,20 @@ class Editor:
         self.nvim.ui_attach(*size, rgb=True, ext_linegrid=True)
         self.pid: int = self.nvim.funcs.getpid()
 
+    def kill(self) -> None:
+        if _alive(self.pid):
+            os.kill(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
         try:
-            self.nvim.command("qall!", async_=True)
-        except OSError:
-            pass
-        self.wait("Neovim ends", lambda: not _alive(self.pid))
-        self.nvim.close()
+            if _alive(self.pid):
+                if self.nvim.api.get_mode()["blocking"]:
+                    self.nvim.input("<C-c>")
+                self.nvim.command("qall!", async_=True)
+                self.wait("Neovim ends", lambda: not _alive(self.pid), 10)
+        finally:
+            self.kill()
+            self.nvim.close()
 
     # What is done
 
@@ -97,7 +104,7 @@ class Editor:
 
     def pump(self) -> None:
         """Takes in what Neovim has drawn by now."""
-        self.nvim.eval("1")
+        self.nvim.api.get_mode()  # it is answered while Neovim asks its user something, as few others are
         pending = self.nvim._session._pending_messages
         while pending:
             message = self.nvim.next_message()
@@ -119,6 +126,8 @@ class Editor:
         """The screen, and what was told, for a failure."""
         try:
             self.pump()
+            if self.nvim.api.get_mode()["blocking"]:
+                return f"{self.screen.text}\nNeovim waits for an answer"
             return f"{self.screen.text}\nnotified: {self.notified()}\nmessages: {self.nvim.funcs.execute('messages')}"
         except (OSError, EOFError):
             return "Neovim is gone"
@@ -126,6 +135,15 @@ class Editor:
     def notified(self) -> list[str]:
         """What `vim.notify` was given."""
         return list(self.lua("return _G.notified"))
+
+    def wait_asked(self, question: str) -> None:
+        """Waits until Neovim asks, and blocks until it is answered."""
+        self.wait_screen(question)
+
+    def answer(self, key: str) -> None:
+        """Answers it, and waits until Neovim goes on."""
+        self.nvim.input(key)
+        self.wait("Neovim goes on", lambda: not self.nvim.api.get_mode()["blocking"])
 
     def lines(self, buffer: int = 0) -> list[str]:
         return list(self.nvim.api.buf_get_lines(buffer, 0, -1, False))

@@ -19,6 +19,8 @@ M.state = "stopped"
 M.reason = nil
 ---@type crewlog.Capabilities? of the server that runs
 M.server = nil
+---@type boolean whether it tells of changes
+M.watched = false
 ---@type string? its version
 M.version = nil
 ---@type string? the folder for which it was started
@@ -42,12 +44,13 @@ local epoch = 0 -- tells the callbacks of one start from those of another
 local deaths, ready_since, told = 0, 0, nil
 local ever_ready = false -- since it was started by hand: one that never came up is not tried again
 local queue = {} ---@type { method: crewlog.Method, params: table?, done: fun(err: crewlog.Error?, result: any) }[]
-local on_ready = {} ---@type fun()[]
+local on_ready = {} ---@type fun(watched: boolean)[]
 local on_state = {} ---@type fun(state: crewlog.client.State, reason: string?)[]
 local handlers = {} ---@type table<string, fun(params: table)>
 
---- Calls `listener` each time a server is ready, the first time and after every restart.
----@param listener fun()
+--- Calls `listener` twice for each server, the first and those after a restart: when it answers, and (`watched`) when it tells of
+--- changes. What was read in between may have changed without a word.
+---@param listener fun(watched: boolean)
 function M.on_ready(listener)
   on_ready[#on_ready + 1] = listener
 end
@@ -68,7 +71,7 @@ end
 local function set_state(state, reason)
   M.state, M.reason = state, reason
   if state ~= "ready" then
-    M.server = nil
+    M.server, M.watched = nil, false
   end
   for _, listener in ipairs(on_state) do
     listener(state, reason)
@@ -200,8 +203,20 @@ local function initialized(client, result)
   ever_ready = true
   set_state("ready")
   for _, listener in ipairs(on_ready) do
-    listener()
+    listener(false)
   end
+  local mine = epoch
+  M.request("subscribe", nil, function(err)
+    if mine ~= epoch or (err and err.data.kind == "disconnected") then
+      return -- it died, of which others tell
+    elseif err then
+      return give_up("the server does not tell of changes: " .. err.message)
+    end
+    M.watched = true
+    for _, listener in ipairs(on_ready) do
+      listener(true)
+    end
+  end)
   local waiting = queue
   queue = {}
   for _, request in ipairs(waiting) do
@@ -210,6 +225,7 @@ local function initialized(client, result)
 end
 
 start = function()
+  require("crewlog.store") -- it listens, whoever needed the server first
   local cmd, trouble = M.command()
   if trouble then
     return give_up(trouble, ":checkhealth crewlog tells more.")
@@ -245,7 +261,7 @@ start = function()
       })
     end,
     handlers = lsp_handlers,
-    init_options = { home = config.options.home and vim.fs.normalize(config.options.home), cwd = M.cwd, subscribe = vim.empty_dict() },
+    init_options = { home = config.options.home and vim.fs.normalize(config.options.home), cwd = M.cwd, subscribe = false },
     on_init = only_now(initialized),
   }
   -- No buffer is attached: the server knows nothing of documents.

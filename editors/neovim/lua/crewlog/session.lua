@@ -20,6 +20,7 @@ local PAGE_BYTES = 8 * 1024 * 1024
 
 ---@class crewlog.Source where entries come from
 ---@field title fun(): string
+---@field learn? fun(done: fun()) asks for what the title needs, where it is not known
 ---@field page fun(self: crewlog.Source, where: { before?: crewlog.Entry, after?: crewlog.Entry, limit: integer }, done: fun(err?: crewlog.Error, page?: crewlog.Page))
 ---@field whole fun(self: crewlog.Source, entry: crewlog.Entry, done: fun(err?: crewlog.Error, entry?: crewlog.Entry))
 
@@ -34,6 +35,7 @@ local PAGE_BYTES = 8 * 1024 * 1024
 ---@field more_before boolean
 ---@field more_after boolean
 ---@field busy boolean
+---@field ticket table of the last loading of the whole: an answer to what was asked before it is no news
 ---@field stale boolean something came while busy
 ---@field broken? crewlog.Break
 
@@ -43,10 +45,19 @@ M.views = {}
 ---@param session_id string
 ---@return crewlog.Source
 local function session_source(session_id)
+  local own ---@type crewlog.SessionInfo? of a session that is not among those that the sidebar has loaded
   return {
     title = function()
-      local info = store.sessions[session_id]
+      local info = store.sessions[session_id] or own
       return info and text.one_line(info.name ~= "" and info.name or info.firstMessage, 120) or ""
+    end,
+    learn = function(done)
+      if not store.sessions[session_id] then
+        client.request("session/open", { sessionId = session_id }, function(_, result) -- what is wrong, the entries tell
+          own = result and result.session
+          done()
+        end)
+      end
     end,
     page = function(_, where, done)
       local params = {
@@ -137,9 +148,10 @@ local function transcript_source(list_id, agent)
 end
 
 ---@param view crewlog.View
----@return boolean
-local function alive(view)
-  return M.views[view.buf] == view and api.nvim_buf_is_loaded(view.buf)
+---@param ticket? table
+---@return boolean # whether an answer to what was asked with that ticket counts
+local function alive(view, ticket)
+  return M.views[view.buf] == view and api.nvim_buf_is_loaded(view.buf) and (not ticket or view.ticket == ticket)
 end
 
 --- Writes lines into a buffer that users cannot change. `count` lines from `first` on are replaced.
@@ -203,44 +215,53 @@ end
 local function write_head(view)
   local lines = head_lines(view)
   if not vim.deep_equal(lines, api.nvim_buf_get_lines(view.buf, 0, view.head, false)) then
-    write(view, 0, view.head, lines)
     local levels = {}
     for i = 1, #lines do
       levels[i] = 0
     end
-    splice(view.levels, 0, view.head, levels)
+    splice(view.levels, 0, view.head, levels) -- before the lines: they are folded as they are written
+    write(view, 0, view.head, lines)
     view.head = #lines
   end
 end
 
 --- Runs `change` and keeps what each window shows where it is, or at the end where it follows.
 ---@param view crewlog.View
+---@param inserted integer lines that `change` adds between the head and the first entry
 ---@param change fun()
-local function steadily(view, change)
-  local last = api.nvim_buf_line_count(view.buf)
+local function steadily(view, inserted, change)
+  local last, head = api.nvim_buf_line_count(view.buf), view.head
   local views = {}
   for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
     views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
-    views[win].row = views[win].lnum - views[win].topline
-    views[win].at_end = views[win].lnum == last
-    views[win].mark = api.nvim_buf_set_extmark(view.buf, M.ns, views[win].lnum - 1, 0, { right_gravity = true })
   end
   change()
+  local now = api.nvim_buf_line_count(view.buf)
+  local function moved(line)
+    if line > head then
+      return line - head + view.head + inserted
+    elseif inserted > 0 then
+      return view.head + inserted + 1 -- what was below the head, which does not go along
+    end
+    return math.min(line, view.head)
+  end
   for win, saved in pairs(views) do
-    local mark = api.nvim_buf_get_extmark_by_id(view.buf, M.ns, saved.mark, {})
-    api.nvim_buf_del_extmark(view.buf, M.ns, saved.mark)
-    local line = math.min((mark[1] or 0) + 1, api.nvim_buf_line_count(view.buf))
-    if saved.at_end and config.options.session.follow and not view.more_after then
-      api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(view.buf), 0 })
-    elseif line ~= saved.lnum then
+    if inserted == 0 and saved.lnum == last and last > head and config.options.session.follow and not view.more_after then
+      if now ~= last then
+        api.nvim_win_set_cursor(win, { now, 0 })
+      end
+    else
+      local line = math.max(1, math.min(moved(saved.lnum), now))
+      local top = math.max(1, math.min(moved(saved.topline), line))
       api.nvim_win_call(win, function()
-        vim.fn.winrestview({ lnum = line, col = saved.col, topline = math.max(1, line - saved.row) })
+        local present = vim.fn.winsaveview()
+        if present.lnum ~= line or present.topline ~= top then
+          vim.fn.winrestview({ lnum = line, col = saved.col, topline = top })
+        end
       end)
     end
   end
 end
-
-M.ns = api.nvim_create_namespace("crewlog.session")
 
 ---@param view crewlog.View
 local function settle(view)
@@ -263,11 +284,18 @@ local function fail(view, err)
   end
 end
 
---- Shows a page as the whole of what is loaded.
+--- Shows a page as the whole of what is loaded. A window that was at an entry stays there, others go to the end.
 ---@param view crewlog.View
 ---@param page crewlog.Page
----@param focus? string entry to go to, the end without it
+---@param focus? string entry to go to
 local function show(view, page, focus)
+  local places = {} ---@type table<integer, { entry?: string, below: integer, saved: vim.fn.winsaveview.ret }>
+  for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
+    local saved = api.nvim_win_call(win, vim.fn.winsaveview)
+    local at_end = saved.lnum == api.nvim_buf_line_count(view.buf)
+    local entry = not at_end and M.entry_at(view, saved.lnum) or nil
+    places[win] = { entry = entry and entry.id, below = entry and saved.lnum - M.line_of(view, entry.id) or 0, saved = saved }
+  end
   local lines, levels, counts, kept = shown(page.entries)
   view.entries, view.counts, view.total, view.broken = kept, counts, page.total, page.broken
   local head = head_lines(view)
@@ -278,14 +306,18 @@ local function show(view, page, focus)
   end
   vim.list_extend(view.levels, levels)
   write(view, 0, -1, vim.list_extend(head, lines))
-  local line = focus and M.line_of(view, focus) or api.nvim_buf_line_count(view.buf)
-  for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
+  for win, place in pairs(places) do
+    local last = api.nvim_buf_line_count(view.buf)
+    local known = not focus and place.entry and M.line_of(view, place.entry)
+    local line = focus and M.line_of(view, focus) or known and math.min(known + place.below, last) or last
     api.nvim_win_set_cursor(win, { line, 0 })
-    if focus then
-      api.nvim_win_call(win, function()
+    api.nvim_win_call(win, function()
+      if focus then
         vim.cmd("normal! zvzt")
-      end)
-    end
+      elseif known then
+        vim.fn.winrestview({ lnum = line, col = place.saved.col, topline = math.max(1, line - place.saved.lnum + place.saved.topline) })
+      end
+    end)
   end
   settle(view)
   M.emit_loaded(view)
@@ -329,11 +361,12 @@ end
 ---@param view crewlog.View
 ---@param focus? string
 function M.load(view, focus)
-  view.busy, view.stale = true, false
+  local ticket = {}
+  view.busy, view.stale, view.ticket = true, false, ticket
   local limit = config.options.session.page
   if not focus then
     view.source:page({ limit = limit }, function(err, page)
-      if not alive(view) then
+      if not alive(view, ticket) then
         return
       elseif err then
         return fail(view, err)
@@ -345,13 +378,13 @@ function M.load(view, focus)
   end
   local half = math.ceil(limit / 2)
   view.source:page({ before = { id = focus }, limit = half }, function(err, earlier)
-    if not alive(view) then
+    if not alive(view, ticket) then
       return
     elseif err or #earlier.entries == 0 then
       return M.load(view)
     end
     view.source:page({ after = earlier.entries[#earlier.entries], limit = half }, function(err2, later)
-      if not alive(view) then
+      if not alive(view, ticket) then
         return
       elseif err2 then
         return fail(view, err2)
@@ -365,35 +398,64 @@ end
 
 --- Loads the page before what is there.
 ---@param view crewlog.View
-function M.load_earlier(view)
+---@param limit? integer entries
+---@param done? fun() where it could be loaded
+function M.load_earlier(view, limit, done)
   if view.busy or not view.more_before then
     return
   end
   view.busy = true
-  view.source:page({ before = view.entries[1], limit = config.options.session.page }, function(err, page)
-    if not alive(view) then
+  local ticket = view.ticket
+  view.source:page({ before = view.entries[1], limit = limit or config.options.session.page }, function(err, page)
+    if not alive(view, ticket) then
       return
     elseif err then
       return fail(view, err)
     end
     local lines, levels, counts, kept = shown(page.entries)
-    steadily(view, function()
-      write(view, view.head, 0, lines)
+    steadily(view, #lines, function()
       splice(view.levels, view.head, 0, levels)
+      write(view, view.head, 0, lines)
       view.more_before, view.broken, view.total = page.more, page.broken, page.total
       view.counts, view.entries = vim.list_extend(counts, view.counts), vim.list_extend(kept, view.entries)
       write_head(view)
     end)
     settle(view)
     M.emit_loaded(view)
+    if done then
+      done()
+    end
   end)
+end
+
+local ALL_PAGE = 5000 -- entries
+
+--- Loads all that is before, and goes to the beginning with the window that asked.
+---@param view crewlog.View
+---@param win integer
+local function to_the_beginning(view, win)
+  if not view.more_before then
+    if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == view.buf then
+      api.nvim_win_set_cursor(win, { 1, 0 })
+    end
+  elseif view.busy then
+    vim.defer_fn(function()
+      if alive(view) then
+        to_the_beginning(view, win)
+      end
+    end, 20)
+  else
+    M.load_earlier(view, ALL_PAGE, function()
+      to_the_beginning(view, win)
+    end)
+  end
 end
 
 ---@param view crewlog.View
 ---@param page crewlog.Page
 local function append(view, page)
   local lines, levels, counts, kept = shown(page.entries)
-  steadily(view, function()
+  steadily(view, 0, function()
     local last = api.nvim_buf_line_count(view.buf)
     view.more_after, view.total = page.more, page.total
     vim.list_extend(view.entries, kept)
@@ -417,8 +479,9 @@ function M.load_later(view)
     return M.load(view)
   end
   view.busy = true
+  local ticket = view.ticket
   view.source:page({ after = last, limit = config.options.session.page }, function(err, page)
-    if not alive(view) then
+    if not alive(view, ticket) then
       return
     elseif err and (err.data.kind == "entryNotFound" or err.data.kind == "invalidParams") then
       return M.load(view) -- another branch: the end is elsewhere now
@@ -520,6 +583,10 @@ M.KEYS = {
   { "<CR>", "open the entry as it is stored", open_entry },
   { "]]", "next message", function(view) jump(view, 1) end },
   { "[[", "previous message", function(view) jump(view, -1) end },
+  { "g[", "the beginning: loads all of it", function(view)
+    vim.cmd("normal! m'")
+    to_the_beginning(view, api.nvim_get_current_win())
+  end },
   { "gR", "load it anew", function(view) M.load(view) end },
 }
 
@@ -536,7 +603,7 @@ function M.read(buf)
   end
   local view = {
     buf = buf, source = SOURCES[kind](first, second), entries = {}, counts = {}, levels = {}, head = 0, total = 0,
-    more_before = false, more_after = false, busy = false, stale = false,
+    more_before = false, more_after = false, busy = false, stale = false, ticket = {},
   }
   M.views[buf] = view
   vim.bo[buf].buftype, vim.bo[buf].swapfile, vim.bo[buf].undolevels = "nofile", false, -1
@@ -579,6 +646,15 @@ function M.read(buf)
   local focus = M.focus and M.focus.name == api.nvim_buf_get_name(buf) and M.focus.entry or nil
   M.focus = nil
   M.load(view, focus)
+  if view.source.learn then
+    view.source.learn(function()
+      if alive(view) and #view.entries > 0 then
+        steadily(view, 0, function()
+          write_head(view)
+        end)
+      end
+    end)
+  end
 end
 
 ---@type { name: string, entry: string }? where the buffer that is opened next is to begin
@@ -612,7 +688,7 @@ store.listen(function(topic, data)
   for buf, view in pairs(M.views) do
     local kind, id = names.parse(api.nvim_buf_get_name(buf))
     if kind == "session" and #view.entries > 0 and not view.busy then
-      steadily(view, function()
+      steadily(view, 0, function()
         write_head(view) -- its name
       end)
     end
@@ -630,8 +706,9 @@ end)
 
 client.on_ready(function()
   for _, view in pairs(M.views) do
-    view.busy = false
-    if #view.entries == 0 then
+    if view.busy then
+      view.stale = true
+    elseif #view.entries == 0 then
       M.load(view)
     else
       M.follow(view) -- what was said while the server was away

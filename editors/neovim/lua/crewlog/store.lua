@@ -12,7 +12,7 @@ local M = {}
 ---@field session? crewlog.SessionInfo
 ---@field tasks? table<string, crewlog.Task> nil until they are loaded
 ---@field revision? integer of the last notification that is in `tasks`
----@field loading? boolean
+---@field loading? table which of the requests for `tasks` counts
 ---@field late? crewlog.TaskDidChange[] came while loading
 ---@field err? crewlog.Error why it could not be loaded
 
@@ -39,6 +39,7 @@ M.SESSIONS_PAGE = 100
 
 local listeners = {} ---@type fun(topic: crewlog.Topic, data: table)[]
 local wanted = {} ---@type table<string, true> lists whose tasks are to be there, after a restart too
+local told = false -- of an error since the server began; the others are in the sidebar
 local age = 0 -- of the server: an answer of an earlier one is no news
 
 local EVENTS = { tasks = "CrewlogTasksChanged", sessions = "CrewlogSessionsChanged", plans = "CrewlogPlansChanged", team = "CrewlogTeamChanged" }
@@ -77,11 +78,15 @@ end
 local function ask(topic, method, params, take)
   local mine = age
   client.request(method, params, function(err, result)
-    if mine ~= age then
-      return
+    if mine ~= age or (err and err.data.kind == "disconnected") then
+      return -- of a server that is gone, or asked anew since
     end
     M.errors[topic] = err
     if err then
+      if not told then
+        told = true
+        vim.notify("crewlog: " .. err.message, vim.log.levels.ERROR)
+      end
       changed(topic, { error = err })
     else
       take(result)
@@ -179,6 +184,7 @@ end
 
 --- Loads everything anew; what was there stays until the answer comes.
 function M.refresh()
+  age = age + 1
   for _, list in pairs(M.lists) do
     list.revision, list.loading, list.late = nil, nil, nil
   end
@@ -208,10 +214,10 @@ function M.load_tasks(list_id)
   if not list or list.loading then
     return
   end
-  list.loading, list.late = true, {}
-  local mine = age
+  local mine = {}
+  list.loading, list.late = mine, {}
   client.request("task/list", { listId = list_id }, function(err, result)
-    if mine ~= age then
+    if list.loading ~= mine then
       return
     end
     list.loading, list.err = nil, err
@@ -279,19 +285,25 @@ client.on_notification("session/didChange", function(params)
   changed("sessions", params)
 end)
 
-client.on_ready(function()
-  age = age + 1
+client.on_ready(function(watched)
   M.refresh()
+  if watched then
+    return
+  end
   M.emit("CrewlogConnected", { version = client.version, home = client.server.home, projectId = client.server.projectId })
 end)
 
 client.on_state(function(state, reason)
+  told = told and state ~= "starting"
   if state == "stopped" then
     age = age + 1
     M.lists, M.sessions, M.plans, M.rosters, M.loaded, M.errors = {}, {}, {}, {}, {}, {}
     M.sessions_cursor = nil
   elseif state == "waiting" or state == "failed" then
     age = age + 1
+    for _, list in pairs(M.lists) do
+      list.loading = nil
+    end
     M.emit("CrewlogDisconnected", { state = state, reason = reason })
   end
   changed("state", { state = state, reason = reason })

@@ -12,6 +12,8 @@ local M = {}
 
 local api = vim.api
 
+local LONG_LINE = 10000 -- bytes
+
 ---@class crewlog.Draft
 ---@field list_id string
 ---@field id string "new" for one that is not there yet
@@ -35,6 +37,11 @@ local function fill(buf, fields)
     local views = {}
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
       views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
+    end
+    if vim.iter(lines):any(function(line)
+      return #line > LONG_LINE
+    end) then
+      vim.bo[buf].syntax = "OFF" -- its patterns fail on such a line, again and again
     end
     api.nvim_buf_set_lines(buf, 0, -1, false, lines)
     for win, view in pairs(views) do
@@ -122,16 +129,21 @@ end
 ---@param buf integer
 ---@param draft crewlog.Draft
 ---@param task crewlog.Task
-local function saved(buf, draft, task)
+---@param tick integer of the text that was saved
+local function saved(buf, draft, task, tick)
   draft.base, draft.told = form.fields(task), nil
-  fill(buf, draft.base)
+  if api.nvim_buf_get_changedtick(buf) == tick then -- else the text has gone on meanwhile, and is to be saved itself
+    fill(buf, draft.base)
+  end
+  vim.cmd.redraw() -- a question may stand there still; with it, this would ask for <Enter>
   api.nvim_echo({ { ("#%s saved"):format(task.id) } }, false, {})
 end
 
 ---@param buf integer
 ---@param draft crewlog.Draft
 ---@param fields crewlog.TaskFields
-local function create(buf, draft, fields)
+---@param tick integer
+local function create(buf, draft, fields, tick)
   local params = {
     listId = draft.list_id, subject = fields.subject, description = fields.description, activeForm = fields.activeForm,
     blockedBy = #fields.blockedBy > 0 and fields.blockedBy or nil, blocks = #fields.blocks > 0 and fields.blocks or nil,
@@ -153,7 +165,7 @@ local function create(buf, draft, fields)
     end
     task = changed
   end
-  saved(buf, draft, task)
+  saved(buf, draft, task, tick)
 end
 
 --- For `:w`. What was not saved stays in the buffer, which stays modified.
@@ -164,6 +176,7 @@ function M.write(buf, force)
   if not draft then
     return complain("the buffer holds no task")
   end
+  local tick = api.nvim_buf_get_changedtick(buf)
   local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
   local mine, trouble = form.parse(lines, draft.base)
   if not mine then
@@ -171,7 +184,7 @@ function M.write(buf, force)
   elseif not text.is_utf8(table.concat(lines, "\n")) then
     return complain("the text is not UTF-8; nothing was saved")
   elseif draft.id == "new" then
-    return create(buf, draft, mine)
+    return create(buf, draft, mine, tick)
   end
   local err, task = client.request_sync("task/get", { listId = draft.list_id, id = draft.id })
   if err then
@@ -179,7 +192,7 @@ function M.write(buf, force)
   elseif not task then
     local question = ("Task #%s was deleted by somebody else. Add it anew?"):format(draft.id)
     if force or vim.fn.confirm(question, "&Yes\n&No", 2) == 1 then
-      create(buf, draft, mine)
+      create(buf, draft, mine, tick)
     end
     return
   end
@@ -201,7 +214,7 @@ function M.write(buf, force)
       return complain(err.message .. "; nothing was saved")
     end
   end
-  saved(buf, draft, task)
+  saved(buf, draft, task, tick)
 end
 
 --- A task changed: what the user has not touched follows; what was touched is kept, and the user is told once.
@@ -224,6 +237,18 @@ local function on_change(data)
     end
   end
 end
+
+client.on_ready(function(watched)
+  for _, draft in pairs(watched and M.drafts or {}) do
+    if draft.id ~= "new" then
+      client.request("task/get", { listId = draft.list_id, id = draft.id }, function(err, task)
+        if not err then
+          on_change({ listId = draft.list_id, changed = { task }, removed = task and {} or { draft.id } })
+        end
+      end)
+    end
+  end
+end)
 
 store.listen(function(topic, data)
   if topic == "tasks" then

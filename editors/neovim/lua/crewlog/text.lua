@@ -65,11 +65,28 @@ function M.lines(value, limit)
   return lines
 end
 
+-- The well-formed sequences of more than one byte (Unicode, table 3-7).
+local UTF8 = {
+  "[\xc2-\xdf][\x80-\xbf]",
+  "\xe0[\xa0-\xbf][\x80-\xbf]",
+  "[\xe1-\xec\xee\xef][\x80-\xbf][\x80-\xbf]",
+  "\xed[\x80-\x9f][\x80-\xbf]",
+  "\xf0[\x90-\xbf][\x80-\xbf][\x80-\xbf]",
+  "[\xf1-\xf3][\x80-\xbf][\x80-\xbf][\x80-\xbf]",
+  "\xf4[\x80-\x8f][\x80-\xbf][\x80-\xbf]",
+}
+
 --- Whether a text is UTF-8, as JSON must be.
 ---@param s string
 ---@return boolean
 function M.is_utf8(s)
-  return vim.iconv(s, "utf-8", "utf-8") == s
+  if not s:find("[\x80-\xff]") then
+    return true
+  end
+  for _, sequence in ipairs(UTF8) do
+    s = s:gsub(sequence, " ")
+  end
+  return not s:find("[\x80-\xff]")
 end
 
 local SPANS = { { 60, "s" }, { 60, "min" }, { 24, "h" }, { 7, "d" }, { 52, "w" } }

@@ -86,8 +86,8 @@ export function registerSessionCommands(parts: Parts, views: Views): void {
         if (chosen === "Undo") void restore(parts, sessionId);
       });
     }),
-    commands.registerCommand("crewlog.session.restore", async () => {
-      const sessionId = await askDeleted(parts);
+    commands.registerCommand("crewlog.session.restore", async (argument: Argument) => {
+      const sessionId = targetOf(argument)?.sessionId ?? (await askDeleted(parts));
       if (sessionId !== undefined) await restore(parts, sessionId);
     }),
     commands.registerCommand("crewlog.session.search", () => search(parts)),
@@ -108,12 +108,13 @@ function search({ crew, pages, sessions, report }: Parts): void {
     const mine = ++turn;
     box.busy = true;
     try {
-      const { hits } = await crew.request("session/search", { query, limit: HITS, ...sessions.where() });
+      const found = await crew.request("session/search", { query, limit: HITS, ...sessions.where() });
       if (mine !== turn) return;
+      const hits = found.hits.filter(({ session }) => sessions.shows(session));
       const now = Date.now();
       box.items = hits.map((hit) => ({ ...hitItem(hit, now), alwaysShow: true, hit }));
       box.placeholder = hits.length === 0 ? "Nothing was found" : box.placeholder;
-      box.title = `Search Sessions: ${hits.length === HITS ? `the best ${HITS} hits` : count(hits.length, "hit")}`;
+      box.title = `Search Sessions: ${found.hits.length === HITS ? "the best hits" : count(hits.length, "hit")}`;
     } catch (error) {
       if (mine === turn) {
         box.hide();

@@ -74,9 +74,9 @@ export function sessionRows(
 function sessionRow(session: SessionInfo, facts: SessionFacts, project: boolean, now: number): Row {
   const label = sessionTitle(session);
   const told = [age(session.updated, now), `${session.messageCount.toLocaleString("en")} msg`];
-  if (facts.model) told.unshift(line(facts.model, 40));
   if (facts.cost) told.push(costText(facts.cost));
-  if (project) told.push(line(folderName(session.cwd), 40));
+  if (facts.model) told.push(line(facts.model, 40)); // last: the longest, and what is cut first in a narrow bar
+  if (project) told.unshift(line(folderName(session.cwd), 40));
   return {
     key: `session:${session.id}`,
     label,

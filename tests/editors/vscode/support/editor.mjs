@@ -1,15 +1,18 @@
 // A real VS Code (code-server) with the packaged extension in it, and a browser that looks at it.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { basename, join } from "node:path";
+
+// the extension's own development dependency
+const { chromium } = createRequire(new URL("../../../../editors/vscode/package.json", import.meta.url))("playwright-core");
 
 const HERE = new URL(".", import.meta.url).pathname;
 const { VSCODE_SERVER, CHROMIUM, VSIX, ARTIFACTS, CREWLOG } = process.env;
 /** The machine may be busy with other things: conditions are waited for, this long at most. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 
 const BROWSER = [
   "--no-sandbox",
@@ -80,6 +83,15 @@ export class VSCode {
     await page.goto(`${this.url}/?${kind}=${path}`);
     await page.waitForSelector(".monaco-workbench .activitybar");
     return new Window(page, context);
+  }
+
+  /** The process ids of the crewlog servers that its windows have started. */
+  servers() {
+    const found = spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n");
+    return found
+      .filter((line) => line.includes("crewlog serve"))
+      .map((line) => Number.parseInt(line, 10))
+      .filter((pid) => existsSync(`/proc/${pid}/environ`) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(`HOME=${this.folder}\0`));
   }
 
   async stop() {
@@ -161,40 +173,70 @@ export class Window {
   async menu(title, text, item) {
     const row = await this.see(title, text);
     await row.click({ button: "right", position: { x: 60, y: 10 } });
-    await this.page.locator(".context-view .action-label, .monaco-menu .action-label").filter({ hasText: item }).first().click();
+    const label = this.page.locator(".monaco-menu .action-label").filter({ hasText: item }).first();
+    await label.waitFor();
+    await until(`the menu's "${item}" is taken`, async () => {
+      await label.click({ timeout: 2000 });
+      await label.waitFor({ state: "hidden", timeout: 2000 }); // a menu does not listen in its first moments: then once more
+      return true;
+    });
+  }
+
+  /** Opens the command palette with a text. A part that is still coming up may take the focus, and with it the palette, away: then once more. */
+  async palette(text) {
+    const input = this.page.locator(".quick-input-widget:visible input[type=text]");
+    await until("the palette takes a text", async () => {
+      if (!(await input.isVisible())) await this.page.keyboard.press("F1");
+      await input.fill(`>${text}`, { timeout: 1000 });
+      return (await input.inputValue({ timeout: 1000 })) === `>${text}`;
+    });
   }
 
   /** Runs a command by the palette. */
   async command(title) {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input[type=text]");
-    await input.waitFor();
-    await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+    const item = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first();
+    await until(`${title} is run`, async () => {
+      await this.palette(title);
+      await item.click({ timeout: 3000 });
+      return true;
+    });
   }
 
   /** Whether the palette has a command. */
   async hasCommand(title) {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input[type=text]");
-    await input.waitFor();
-    await input.fill(`>${title}`);
+    await this.palette(title);
     await until("the palette has filtered", async () => (await this.page.locator(".quick-input-list .monaco-list-row").count()) < 20);
     const found = await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).count();
     await this.page.keyboard.press("Escape");
     return found > 0;
   }
 
-  /** Types into the input or pick that is open, and presses Enter. */
-  async answer(text) {
-    const input = this.page.locator(".quick-input-widget input[type=text]");
-    await input.waitFor();
-    await input.fill(text);
+  /** Waits until the input or pick that is open is the one whose title, placeholder or prompt says `question`. */
+  async asked(question) {
+    const widget = this.page.locator(".quick-input-widget:visible");
+    await until(`"${question}" is asked`, async () => {
+      const input = widget.locator("input[type=text]");
+      const said = [await widget.locator(".quick-input-title").innerText({ timeout: 1000 }), await input.getAttribute("placeholder", { timeout: 1000 })];
+      said.push(await widget.locator(".quick-input-message").innerText({ timeout: 1000 }), await input.inputValue({ timeout: 1000 }));
+      return said.join("\n").includes(question);
+    });
+    return widget;
+  }
+
+  /** Types an answer to the question, and presses Enter. */
+  async answer(question, text) {
+    const input = (await this.asked(question)).locator("input[type=text]");
+    await until("the text stands there", async () => {
+      await input.fill(text);
+      return (await input.inputValue()) === text;
+    });
     await this.page.keyboard.press("Enter");
   }
 
-  async pick(text) {
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: text }).first().click();
+  /** Picks what holds the text among the answers to the question. */
+  async pick(question, text) {
+    const widget = await this.asked(question);
+    await widget.locator(".monaco-list-row").filter({ hasText: text }).first().click();
   }
 
   /** A button of a modal question. */
@@ -216,11 +258,36 @@ export class Window {
     return this.page.locator('.statusbar-item[id*="crewlog"]').first();
   }
 
-  /** Keeps a picture of the window, numbered in order. */
-  async shot(name) {
+  /** What the text editors show, with the blanks that VS Code draws as no-break ones made plain. */
+  async editorText() {
+    return (await this.page.locator(".editor-instance .view-lines").allInnerTexts()).join("\n").replaceAll("\u00a0", " ");
+  }
+
+  /** Waits for something in a page (a webview, which is a frame in a frame); gives its locator. */
+  async inPage(what, find) {
+    let found;
+    await until(what, async () => {
+      for (const frame of this.page.frames()) {
+        const locator = find(frame);
+        if (frame !== this.page.mainFrame() && (await locator.isVisible())) found = locator;
+      }
+      return found !== undefined;
+    });
+    return found;
+  }
+
+  /** For `afterEach`: keeps a picture of what a test that failed has left. */
+  async keep(test) {
+    if (!test.passed) await this.shot(`FAILED-${test.name.replace(/[^a-z0-9]+/gi, "-")}`, { pointing: true });
+  }
+
+  /** Keeps a picture of the window, numbered in order. `pointing`: whether what the mouse points at belongs to it. */
+  async shot(name, { pointing = false } = {}) {
     if (!ARTIFACTS) return;
     mkdirSync(ARTIFACTS, { recursive: true });
-    await this.page.screenshot({ path: join(ARTIFACTS, `${String(++shots).padStart(2, "0")}-${name}.png`) });
+    if (!pointing) await this.page.mouse.move(700, 895);
+    const suite = basename(process.argv[1] ?? "", ".test.mjs");
+    await this.page.screenshot({ path: join(ARTIFACTS, `${suite}-${String(++shots).padStart(2, "0")}-${name}.png`) });
   }
 }
 

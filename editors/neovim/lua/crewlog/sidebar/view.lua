@@ -215,7 +215,7 @@ end
 
 local WINDOW = {
   number = false, relativenumber = false, signcolumn = "no", foldcolumn = "0", statuscolumn = "", wrap = false, list = false,
-  spell = false, foldenable = false, cursorline = true, winfixwidth = true, colorcolumn = "",
+  spell = false, foldenable = false, cursorline = true, winfixwidth = true, winfixbuf = true, colorcolumn = "",
 }
 
 --- Shows the sidebar in this tab page, and goes to it.
@@ -286,6 +286,7 @@ function M.close()
   end
   remember()
   if #api.nvim_list_wins() == 1 or (#api.nvim_tabpage_list_wins(0) == 1 and #api.nvim_list_tabpages() == 1) then
+    api.nvim_set_option_value("winfixbuf", false, { scope = "local", win = win })
     vim.cmd.enew() -- the last window cannot be closed
   else
     api.nvim_win_close(win, true)

@@ -1,0 +1,95 @@
+// Windows of other kinds: several folders, nothing there yet, no server.
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { until, VSCode } from "./support/editor.mjs";
+import { agent, makeHome } from "./support/home.mjs";
+
+describe("several folders", () => {
+  const place = makeHome();
+  const second = { home: place.home, folder: join(place.root, "library") };
+  const third = { home: place.home, folder: join(place.root, "elsewhere") };
+  let code;
+  let window;
+  before(async () => {
+    mkdirSync(join(place.root, "library-itself"));
+    symlinkSync(join(place.root, "library-itself"), second.folder); // agents name it by its own path
+    mkdirSync(third.folder);
+    for (const one of [place, second, third]) {
+      const name = one.folder.split("/").at(-1);
+      await agent(one, `s = client.session.create(name="session of ${name}").session\nclient.task.create(s.id, "task of ${name}")`);
+    }
+    writeFileSync(join(place.root, "both.code-workspace"), JSON.stringify({ folders: [{ path: place.folder }, { path: second.folder }] }));
+    code = await VSCode.start({ home: place.home });
+    window = await code.open(join(place.root, "both.code-workspace"));
+    await window.crewlog();
+  });
+  after(async () => {
+    await code?.stop();
+    rmSync(place.root, { recursive: true, force: true });
+  });
+
+  test("each folder's project is shown, others are not, also when they change", async () => {
+    await window.see("Sessions", "session of demo-app");
+    await window.see("Sessions", "session of library");
+    await window.see("Tasks", "session of demo-app");
+    await window.see("Tasks", "session of library");
+    await agent(third, `s = client.session.create(name="another one elsewhere").session\nclient.task.create(s.id, "not to be seen")`);
+    await agent(second, `client.session.create(name="another one of library")`);
+    await window.see("Sessions", "another one of library");
+    for (const view of ["Sessions", "Tasks"]) assert.doesNotMatch((await window.texts(view)).join(), /elsewhere/);
+    await window.shot("several-folders");
+  });
+});
+
+describe("nothing there yet", () => {
+  const place = makeHome();
+  let code;
+  before(async () => {
+    code = await VSCode.start({ home: place.home });
+  });
+  after(async () => {
+    await code?.stop();
+    rmSync(place.root, { recursive: true, force: true });
+  });
+
+  test("welcome views tell what to do, and the first task is made from there", async () => {
+    const window = await code.open(place.folder);
+    await window.crewlog();
+    await window.pane("Tasks").getByText("No tasks in this project yet").waitFor();
+    await window.pane("Sessions").getByText("No sessions in this project yet").waitFor();
+    await window.pane("Plans").getByText("No plans yet").waitFor();
+    await window.pane("Team").getByText("No team at work").waitFor();
+    await window.shot("welcome");
+    assert.equal(await window.hasCommand("Crewlog: Delete Task"), false);
+    assert.ok(!existsSync(place.home), "looking leaves nothing behind");
+    await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "New Task" }).click();
+    await window.pick("In which list?", "New list");
+    await window.answer("What is to be done", "The very first");
+    await window.see("Tasks", "The very first");
+    await window.close();
+  });
+});
+
+describe("a server that is not there", () => {
+  const place = makeHome();
+  let code;
+  before(async () => {
+    code = await VSCode.start({ home: place.home, settings: { "crewlog.server.path": "" }, path: "/usr/bin:/bin" });
+  });
+  after(async () => {
+    await code?.stop();
+    rmSync(place.root, { recursive: true, force: true });
+  });
+
+  test("is said clearly, with what to do", async () => {
+    const window = await code.open(place.folder);
+    await window.crewlog();
+    await window.notification("The crewlog server was not found").waitFor();
+    await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "Set Its Path" }).waitFor();
+    await until("the status bar warns", async () => (await (await window.statusBar()).innerText()).includes("Crewlog"));
+    await window.shot("no-server");
+    await window.close();
+  });
+});

@@ -1,0 +1,161 @@
+"""What sessions cost, from the logs alone and through the index: odd entries, moments, numbers that no float holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crewlog.storage import SessionManager, times
+from crewlog.storage.stats import Stats, Usage, UsageCounter, gather_stats
+from storage.index_work import Work, told
+
+
+def entry(number: int, kind: str, data: Any, moment: str = "2026-03-01T00:00:00Z") -> bytes:
+    line = {"kind": kind, "id": f"{number:08x}", "parent_id": "h0", "timestamp": moment, "data": data}
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+def call(number: int, moment: str = "2026-03-01T00:00:00Z", **more: Any) -> bytes:
+    return entry(number, "llm_call", {"model": "m", "input_tokens": 10, "output_tokens": 1, **more}, moment)
+
+
+def cost(number: int, total: Any, **more: Any) -> bytes:
+    return entry(number, "message", {"role": "assistant", "usage": {"model": "m", "cost": {"total": total}}, **more})
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    return Work(str(tmp_path / "home"))
+
+
+def both(work: Work, since: str | None = None) -> Stats:
+    """From the logs, after a comparison with what the index says."""
+    moment = None if since is None else times.parse_ns(since)
+    sessions = SessionManager(work.folder).list().sessions
+    read = gather_stats(sessions, since=moment)
+    for _ in range(2):
+        assert told(gather_stats(sessions, since=moment, usage_of=work.index.usage_of({work.folder}))) == told(read)
+        work.update()
+    return read
+
+
+def test_calls_and_messages_of_odd_shapes_are_passed_over(work: Work) -> None:
+    odd = [
+        b'{"kind":"llm_call","id":"0b","timestamp":"2026-03-01T00:00:00Z","data":{torn\n',
+        entry(2, "llm_call", {"model": 5}),
+        entry(3, "llm_call", []),
+        cost(4, "a lot"),
+        cost(5, None),
+        entry(6, "message", {"usage": {"cost": 5}}),
+        entry(7, "message", {"usage": None, "cost": 1}),
+        entry(8, "session_info", {"name": '"llm_call" and "cost"'}),
+        call(9)[:-2] + b"\n",
+    ]
+    work.create(1, call(1) + b"".join(odd) + cost(10, 0.5) + call(11).rstrip(b"\n"))
+    found = both(work)
+    assert (found.total.calls, found.total.input_tokens, found.total.cost) == (2, 20, 0.5)
+    assert list(found.by_model) == ["m"]
+
+
+def test_what_is_since_a_moment(work: Work) -> None:
+    """Also when it is in the midst of a day, and where there is no time."""
+    moments = ["2026-03-01T08:00:00Z", "2026-03-01T12:00:00+08:00", "2026-03-01T20:00:00Z", "2026-03-02T08:00:00Z", "never"]
+    broken = {"drop_absolute": 7, "tools_changed": True, "system_changed": True, "note": "n"}
+    work.create(1, b"".join(call(number + 1, moment, cache_break=broken) for number, moment in enumerate(moments)))
+    for since, calls in [
+        (None, 5),
+        ("2026-03-01T04:00:00Z", 4),
+        ("2026-03-01T04:00:01Z", 3),
+        ("2026-03-01T08:00:00Z", 3),
+        ("2026-03-01T09:00:00Z", 2),
+        ("2026-03-02T00:00:00Z", 1),
+        ("2026-03-03T00:00:00Z", 0),
+    ]:
+        found = both(work, since)
+        assert (found.total.calls, len(found.cache_breaks)) == (calls, calls), since
+    assert {day: usage.calls for day, usage in both(work).by_day.items()} == {"2026-03-01": 3, "2026-03-02": 1, "never": 1}
+    assert {tuple(found.reasons) for found in both(work).cache_breaks} == {("system", "tools")}
+
+
+def test_by_model_day_and_session(work: Work) -> None:
+    work.create(1, call(1, model="a", latency_ms=30) + call(2, "2026-03-02T00:00:00Z", model="b", latency_ms=10))
+    work.create(2, call(1, model="a", cache_read_tokens=30, latency_ms=20))
+    work.create(3, b"")
+    found = both(work)
+    assert {key: usage.calls for key, usage in found.by_model.items()} == {"a": 2, "b": 1}
+    assert {key: usage.calls for key, usage in found.by_day.items()} == {"2026-03-01": 2, "2026-03-02": 1}
+    assert {key: usage.calls for key, usage in found.by_session.items()} == {"00000001": 2, "00000002": 1}
+    assert found.sessions == 3
+    assert (found.by_model["a"].cache_hit_rate, found.by_model["b"].cache_hit_rate, Usage().cache_hit_rate) == (0.6, 0.0, 0.0)
+    assert [found.total.percentile(share) for share in (0.0, 0.5, 0.95, 1.0)] == [10.0, 20.0, 30.0, 30.0]
+    assert Usage().percentile(0.5) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("costs", "total"),
+    [
+        ([0.1] * 10, 1.0),
+        ([1e16, 1.0, -1e16], 1.0),
+        ([1e308, 1e308], math.inf),
+        ([10**400, 1], math.inf),
+        ([-(10**400), 1], -math.inf),
+        ([1e308, 1e308, 1, 2, 3], math.inf),
+    ],
+)
+def test_costs_add_up_exactly(work: Work, costs: list[float], total: float) -> None:
+    """In whichever order, and in however many updates of the index they came."""
+    work.create(1, b"")
+    for number, value in enumerate(costs):
+        work.write(1, cost(number + 1, value))
+        if number % 2:
+            work.update()
+    assert both(work).total.cost == total
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
+
+
+@given(st.lists(st.one_of(finite, st.sampled_from([0.1, 1e16, -1e16, 5e-324])), max_size=40))
+def test_few_numbers_have_the_same_sum(costs: list[float]) -> None:
+    counter = UsageCounter()
+    for part in (costs[: len(costs) // 2], costs[len(costs) // 2 :]):
+        for value in part:
+            counter.see_line(cost(1, value))
+        counter = UsageCounter(counter.compact())
+    found = [value for portion in counter.usage.portions for value in portion.usage.costs]
+    assert sum(map(Fraction, found)) == sum(map(Fraction, costs))
+    assert len(found) <= max(len(costs), 1)
+
+
+def test_who_stops_reading_half_way_gets_what_was_read(work: Work) -> None:
+    work.create(1, b"".join(call(number) for number in range(1, 5001)))
+    work.create(2, call(1))
+    sessions = sorted(SessionManager(work.folder).list().sessions, key=lambda info: info.id)
+    looks: list[int] = []
+
+    def keep_going() -> bool:
+        looks.append(0)
+        return len(looks) < 3  # before the first log, and in it
+
+    found = gather_stats(sessions, keep_going=keep_going)
+    assert found.sessions == 1
+    assert 0 < found.total.calls < 5000
+
+
+def test_a_log_that_went_away_costs_nothing(work: Work) -> None:
+    work.create(1, call(1))
+    work.create(2, call(1))
+    work.update()
+    sessions = SessionManager(work.folder).list().sessions
+    os.unlink(work.path(1))
+    for usage_of in (lambda info: None, work.index.usage_of({work.folder})):
+        found = gather_stats(sessions, usage_of=usage_of)
+        assert (found.total.calls, list(found.by_session)) == (1, ["00000002"])
