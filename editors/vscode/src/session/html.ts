@@ -56,9 +56,10 @@ export function pageHtml(sources: PageSources): string {
     <dt>o</dt><dd>fold or unfold everything</dd>
     <dt>m</dt><dd>Markdown as it is written</dd>
     <dt>Ctrl+F or /</dt><dd>find; n and N go through what was found</dd>
-    <dt>c, y</dt><dd>copy the entry's text, its id</dd>
-    <dt>F, R</dt><dd>fork from the entry, rewind to it</dd>
-    <dt>b</dt><dd>choose a branch</dd>
+    <dt>c</dt><dd>copy the entry's text</dd>
+    <dt class="of-session">y</dt><dd class="of-session">copy the entry's id</dd>
+    <dt class="of-session">F, R</dt><dd class="of-session">fork from the entry, rewind to it</dd>
+    <dt class="of-session">b</dt><dd class="of-session">choose a branch</dd>
   </dl>
   <button type="button" class="button" data-action="close-help">Close</button>
 </div>

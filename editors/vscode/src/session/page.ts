@@ -1,7 +1,7 @@
 // The session page's script, in the webview. It gets entries, makes rows of them, and shows those that are near the view.
 import "./page.css";
 import type { Branch, Break } from "../protocol";
-import type { FromPage, PageSession, ToPage } from "./messages";
+import type { FromPage, PageSession, ToPage, TranscriptOf } from "./messages";
 import { element, icon, textNodes } from "./page/dom";
 import { Finder } from "./page/find";
 import { WindowedList } from "./page/list";
@@ -12,6 +12,7 @@ import { oneLine, plainText, plural } from "./visible";
 
 interface SavedState {
   sessionId: string;
+  transcript?: TranscriptOf;
   title: string;
   viewing: string | null;
   /** The entry at the top of the view; none at the end, which is followed. */
@@ -133,7 +134,7 @@ class Page {
         this.asked = false;
         return this.showNotice(message.text, message.restore ?? false);
       case "failed":
-        return this.showFailure(message.text, message.restore ?? false);
+        return this.showFailure(message.text, message.restore ?? false, message.what ?? "session");
     }
   }
 
@@ -200,7 +201,8 @@ class Page {
     const title = need("title");
     title.replaceChildren(textNodes(oneLine(name, 200)));
     title.title = plainText(name).slice(0, 500);
-    const facts = [this.session.id, this.session.cwd].filter(Boolean).map((fact) => oneLine(fact, 120));
+    const list = this.session.transcript ? `Task list ${this.session.transcript.listId}` : "";
+    const facts = [this.session.id, this.session.cwd, list].filter(Boolean).map((fact) => oneLine(fact, 120));
     need("facts").replaceChildren(...facts.map((fact) => element("bdi", {}, fact)));
     const options = (branches.length < 2 ? [] : branches).map((branch, at) => {
       const when = [localDay(branch.timestamp), localTime(branch.timestamp)].filter(Boolean).join(" ");
@@ -217,18 +219,23 @@ class Page {
     this.branchSelect.replaceChildren(...options);
     need("branching").hidden = branches.length < 2;
     document.body.classList.toggle("other-branch", this.viewing !== null);
+    const { transcript } = this.session;
+    document.body.classList.toggle("transcript", transcript !== undefined);
+    if (transcript) setText(need("nothing"), "There is no transcript yet. It shows here as soon as there is one.");
   }
 
+  /** Called with every step of scrolling: what reads as before is left alone. */
   private showStatus(): void {
     const loaded = ofTotal(this.entries.length, this.total);
     const state = this.viewing !== null ? "another branch" : this.list.atEnd ? "following" : "";
-    this.status.textContent = [loaded, state].filter(Boolean).join(" · ");
-    need("earlier").hidden = !this.hasMore;
-    need("earlier").textContent = this.wantsAll ? `Loading earlier entries… (${loaded})` : "Load earlier entries";
+    setText(this.status, [loaded, state].filter(Boolean).join(" · "));
+    const earlier = need("earlier");
+    earlier.hidden = !this.hasMore;
+    setText(earlier, this.wantsAll ? `Loading earlier entries… (${loaded})` : "Load earlier entries");
     document.body.classList.toggle("empty", this.list.length === 0);
     this.latest.hidden = this.list.atEnd || this.list.length === 0;
     const news = this.unseen > 0 ? `${plural(this.unseen, "new entry", "new entries")} · ` : "";
-    this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
+    if (this.latest.textContent !== `${news}Jump to latest`) this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
   }
 
   private showNotice(text: string, restore: boolean): void {
@@ -245,7 +252,7 @@ class Page {
     this.notice.replaceChildren(icon("warning"), words, button ?? "", close);
   }
 
-  private showFailure(text: string, restore: boolean): void {
+  private showFailure(text: string, restore: boolean, what: string): void {
     document.body.classList.remove("loading");
     document.body.classList.add("failed");
     const words = element("p", {});
@@ -255,7 +262,7 @@ class Page {
       { type: "button", class: "button", "data-action": restore ? "restore" : "retry" },
       restore ? "Restore session" : "Try again",
     );
-    need("failure").replaceChildren(element("h2", {}, icon("warning"), "This session cannot be shown"), words, act);
+    need("failure").replaceChildren(element("h2", {}, icon("warning"), `This ${what} cannot be shown`), words, act);
   }
 
   private scrolled(): void {
@@ -484,13 +491,13 @@ class Page {
         if (entryId) this.act("copyText", entryId);
         return true;
       case "y":
-        if (entryId) this.act("copyId", entryId);
+        if (entryId && !this.session.transcript) this.act("copyId", entryId);
         return true;
       case "F":
-        if (entryId) this.act("fork", entryId);
+        if (entryId && !this.session.transcript) this.act("fork", entryId);
         return true;
       case "R":
-        if (entryId) this.act("rewind", entryId);
+        if (entryId && !this.session.transcript) this.act("rewind", entryId);
         return true;
       case "b":
         if (!need("branching").hidden) this.branchSelect.focus();
@@ -546,8 +553,10 @@ class Page {
     if (this.saveTimer !== undefined) return;
     this.saveTimer = setTimeout(() => {
       this.saveTimer = undefined;
+      const { transcript } = this.session;
       vscode.setState({
         sessionId: this.session.id,
+        ...(transcript ? { transcript } : {}),
         title: this.session.name.slice(0, 200),
         viewing: this.viewing,
         top: this.list.atEnd ? null : (this.list.topKey() ?? null),
@@ -557,6 +566,10 @@ class Page {
       });
     }, 200);
   }
+}
+
+function setText(node: HTMLElement, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
 }
 
 function need(id: string): HTMLElement {
