@@ -57,10 +57,15 @@ class TaskBoard:
             self.folder.close()
         self.folder = folder
         self.next = 1
+        folder.ledger.owner_of = self._owner_in_file
         folder.ledger.read()
         self.claims.takings = folder.ledger.takings  # reading may have begun them anew
         self._verify()
         self.next = self.next_number()
+
+    def _owner_in_file(self, id: str) -> str:
+        task = self.index.tasks.get(id)
+        return "" if task is None else task.owner
 
     # --- what is in memory ---
 
@@ -119,9 +124,9 @@ class TaskBoard:
         mark = max(read_high_water_mark(folder.path), folder.ledger.high)
         return max(mark + 1, folder.highest_number + 1, self.next)
 
-    def free_number(self) -> int:
+    def free_number(self, at_least: int = 1) -> int:
         """The next number that no task bears, also none of a file that was not seen yet."""
-        self.next = self.next_number()
+        self.next = max(self.next_number(), at_least)
         number = self.next
         while (str(number) in self.index.tasks and str(number) not in self.memory_only) or self._is_taken(number):
             number += 1
