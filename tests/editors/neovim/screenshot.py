@@ -6,6 +6,7 @@ import sys
 import tempfile
 from html import escape
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -57,7 +58,7 @@ def picture(folder: Path) -> str:
         session = agent.session.create(name="Parser: nested comments").session.id
         call = {"type": "tool_call", "tool_call": {"id": "c1", "name": "Bash", "args": {"command": "pytest tests/lexer -q"}}}
 
-        def said(role: str, *blocks: dict[str, object]) -> NewEntry:
+        def said(role: str, *blocks: dict[str, Any]) -> NewEntry:
             return NewEntry("message", {"role": role, "content": list(blocks)})
 
         agent.session.append(
