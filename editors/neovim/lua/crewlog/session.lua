@@ -704,8 +704,8 @@ store.listen(function(topic, data)
   end
 end)
 
-client.on_ready(function()
-  for _, view in pairs(M.views) do
+client.on_ready(function(watched)
+  for _, view in pairs(watched and {} or M.views) do
     if view.busy then
       view.stale = true
     elseif #view.entries == 0 then
