@@ -614,8 +614,8 @@ def _rows(connection: sqlite3.Connection, looked_for: Wanted) -> list[int] | Non
         if text
     ]
     for run in looked_for.short_runs:
-        above = run[:-1] + chr(ord(run[-1]) + 1) if ord(run[-1]) < 0x10FFFF else chr(0x10FFFF) * 4
-        found.append(_row_numbers(connection, "SELECT DISTINCT doc AS row FROM runs_instances WHERE term >= ? AND term < ?", (run, above)))
+        select = "SELECT DISTINCT doc AS row FROM runs_instances WHERE term >= ? AND term < ?"
+        found.append(_row_numbers(connection, select, (run, run + chr(0x10FFFF) * 4)))
     if not found:
         return None
     return sorted(set(found[0]).intersection(*found[1:])) if len(found) > 1 else sorted(found[0])

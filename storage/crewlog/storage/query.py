@@ -40,6 +40,7 @@ class Query(msgspec.Struct):
 def parse_query(text: str) -> Query:
     """Never fails."""
     query = Query([], set(), set(), set(), set())
+    terms: dict[Term, None] = {}
     for match in _TOKEN.finditer(text):
         key, value = (match["key"] or "").lower(), match["phrase"] if match["phrase"] is not None else match["word"]
         if not value:
@@ -47,7 +48,8 @@ def parse_query(text: str) -> Query:
         if not _set_filter(query, key, value):
             whole = f"{match['key']}:{value}" if key else value
             prefix = match["phrase"] is None and whole.endswith("*") and len(whole) > 1
-            query.terms.append(Term((whole[:-1] if prefix else whole).casefold(), prefix))
+            terms[Term((whole[:-1] if prefix else whole).casefold(), prefix)] = None
+    query.terms = list(terms)
     return query
 
 

@@ -57,10 +57,15 @@ class TaskBoard:
             self.folder.close()
         self.folder = folder
         self.next = 1
+        folder.ledger.owner_of = self._owner_in_file
         folder.ledger.read()
         self.claims.takings = folder.ledger.takings  # reading may have begun them anew
         self._verify()
         self.next = self.next_number()
+
+    def _owner_in_file(self, id: str) -> str:
+        task = self.index.tasks.get(id)
+        return "" if task is None else task.owner
 
     # --- what is in memory ---
 
