@@ -44,6 +44,7 @@ export function registerGraph(context: ExtensionContext, crew: Crew): Graphs {
       style: source("graph.css"),
       styleSource: panel.webview.cspSource,
       nonce: randomBytes(16).toString("base64url"),
+      target: { listId, title: title.slice(0, 200) },
     });
   };
   context.subscriptions.push(
@@ -55,7 +56,7 @@ export function registerGraph(context: ExtensionContext, crew: Crew): Graphs {
     window.registerWebviewPanelSerializer(VIEW_TYPE, {
       async deserializeWebviewPanel(panel: WebviewPanel, state: unknown) {
         const { listId, title } = (state ?? {}) as Partial<GraphState>;
-        // A page that was closed before it had shown anything has nothing to come back to.
+        // What it was of is shown in another panel already.
         if (typeof listId !== "string" || listId === "" || pages.has(listId)) return panel.dispose();
         show(panel, listId, typeof title === "string" ? title : "");
       },

@@ -2,7 +2,7 @@
 import "./page.css";
 import type { Branch, Break } from "../protocol";
 import type { FromPage, PageSession, ToPage, TranscriptOf } from "./messages";
-import { element, icon, textNodes } from "./page/dom";
+import { element, icon, pageTarget, textNodes } from "./page/dom";
 import { Finder } from "./page/find";
 import { WindowedList } from "./page/list";
 import { drawRow, guessHeight, ofTotal } from "./page/render";
@@ -24,8 +24,8 @@ interface SavedState {
 
 declare function acquireVsCodeApi(): {
   postMessage(message: FromPage): void;
-  getState(): SavedState | undefined;
-  setState(state: SavedState): void;
+  getState(): Partial<SavedState> | undefined;
+  setState(state: Partial<SavedState>): void;
 };
 
 /** Folds that are remembered over a reload. */
@@ -34,7 +34,8 @@ const REMEMBERED = 400;
 const ANNOUNCE_EVERY = 2500;
 
 const vscode = acquireVsCodeApi();
-const saved = vscode.getState();
+const saved: Partial<SavedState> = vscode.getState() ?? pageTarget<SavedState>();
+vscode.setState(saved);
 
 class Page {
   private readonly view = need("view");
@@ -47,15 +48,21 @@ class Page {
   private readonly list: WindowedList<Row>;
   private readonly finder: Finder;
 
-  private session: PageSession = { id: saved?.sessionId ?? "", name: saved?.title ?? "", cwd: "", updated: "" };
+  private session: PageSession = {
+    id: saved.sessionId ?? "",
+    name: saved.title ?? "",
+    cwd: "",
+    updated: "",
+    ...(saved.transcript ? { transcript: saved.transcript } : {}),
+  };
   private entries: PageEntry[] = [];
-  private viewing: string | null = saved?.viewing ?? null;
+  private viewing: string | null = saved.viewing ?? null;
   private hasMore = false;
   private total = 0;
   private broken: Break | null = null;
-  private open = new Set<string>(saved?.open ?? []);
-  private closed = new Set<string>(saved?.closed ?? []);
-  private raw = saved?.raw ?? false;
+  private open = new Set<string>(saved.open ?? []);
+  private closed = new Set<string>(saved.closed ?? []);
+  private raw = saved.raw ?? false;
   private allOpen: boolean | undefined;
   private asked = false;
   private wantsAll = false;
@@ -102,7 +109,7 @@ class Page {
     need("raw").addEventListener("click", () => this.toggleRaw());
     need("earlier").addEventListener("click", () => this.askOlder());
     this.showRaw();
-    vscode.postMessage({ type: "ready", viewing: this.viewing, scrollTo: saved?.top ?? null });
+    vscode.postMessage({ type: "ready", viewing: this.viewing, scrollTo: saved.top ?? null });
   }
 
   private receive(message: ToPage): void {
@@ -235,7 +242,8 @@ class Page {
     document.body.classList.toggle("empty", this.list.length === 0);
     this.latest.hidden = this.list.atEnd || this.list.length === 0;
     const news = this.unseen > 0 ? `${plural(this.unseen, "new entry", "new entries")} · ` : "";
-    if (this.latest.textContent !== `${news}Jump to latest`) this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
+    if (this.latest.childElementCount === 0 || this.latest.textContent !== `${news}Jump to latest`)
+      this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
   }
 
   private showNotice(text: string, restore: boolean): void {
