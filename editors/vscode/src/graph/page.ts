@@ -178,7 +178,7 @@ class Page {
     this.camera.resize(layout.width, layout.height);
     if (anchor) {
       const box = this.boxes.get(anchor.id);
-      if (box) this.camera.put(box.x, box.y, anchor.at);
+      if (box) this.camera.hold(box.x, box.y, anchor.at);
     } else if (first && this.boxes.size > 0) this.startView();
     this.drawn = this.structure;
     this.moved();

@@ -199,6 +199,16 @@ test("what others change shows at once, and what is looked at stays where it is"
   assert.equal(await scale(frame), zoom);
   assert.equal(await focused(frame), "6");
 
+  // At the very edge as well: one that nothing hangs on stands elsewhere once it hangs on something.
+  await box(frame, "10").focus();
+  const edge = await place(frame, "10");
+  await agent.request("task/update", { listId: id, id: "10", addBlocks: ["1"] });
+  await until("the new line", async () => (await page.locator(".line").count()) === 31);
+  const moved = await place(frame, "10");
+  assert.ok(moved && edge && Math.abs(moved.x - edge.x) <= 1 && Math.abs(moved.y - edge.y) <= 1, JSON.stringify({ edge, moved }));
+  await frame.screenshot("graph-held");
+
+  await box(frame, "6").focus();
   await agent.request("task/update", { listId: id, id: "6", status: "deleted" });
   await until("the deleted one to be gone", async () => (await box(frame, "6").count()) === 0);
   assert.notEqual(await focused(frame), undefined, "the focus goes to another task, not to nowhere");
