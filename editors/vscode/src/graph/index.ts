@@ -28,6 +28,10 @@ export function registerGraph(context: ExtensionContext, crew: Crew): Graphs {
       },
     );
     pages.set(listId, { panel, feed });
+    panel.iconPath = {
+      light: Uri.joinPath(context.extensionUri, "media", "graph-light.svg"),
+      dark: Uri.joinPath(context.extensionUri, "media", "graph-dark.svg"),
+    };
     panel.webview.options = options(context.extensionUri);
     panel.webview.onDidReceiveMessage((message: FromGraph) => {
       const done =

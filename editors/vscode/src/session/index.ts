@@ -96,6 +96,10 @@ class SessionPage<F extends PageFeed> {
     target: Record<string, unknown>,
   ) {
     this.feed = feedOf((message) => void panel.webview.postMessage(message));
+    panel.iconPath = {
+      light: Uri.joinPath(extensionUri, "media", "session-light.svg"),
+      dark: Uri.joinPath(extensionUri, "media", "session-dark.svg"),
+    };
     panel.webview.options = options(extensionUri);
     panel.webview.onDidReceiveMessage((message: FromPage) => this.receive(message));
     panel.onDidDispose(() => void this.feed.dispose());

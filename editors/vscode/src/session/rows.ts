@@ -310,7 +310,7 @@ function breakRow(broken: Break): BreakRow {
 function messageRow(base: RowBase, entry: PageEntry, data: Fields): Row {
   const content = data["content"] ?? [];
   if (!Array.isArray(content)) return unknownRow(base, entry, "the message has no list of blocks");
-  const blocks = content.flatMap((block) => blockOf(block, `${entry.id}`));
+  const blocks = content.flatMap((block) => blockOf(block));
   const metadata = isRecord(data["metadata"]) ? data["metadata"] : {};
   if (data["role"] === "tool") {
     const result: ToolResult = { entryId: entry.id, timestamp: entry.timestamp, isError: metadata["is_error"] === true, blocks };
@@ -330,7 +330,7 @@ function messageRow(base: RowBase, entry: PageEntry, data: Fields): Row {
   return row;
 }
 
-function blockOf(block: unknown, entryId: string): Block[] {
+function blockOf(block: unknown): Block[] {
   if (!isRecord(block)) return block === null ? [] : [{ type: "other", label: "block", json: json(block) }];
   switch (block["type"]) {
     case "text":
@@ -344,7 +344,7 @@ function blockOf(block: unknown, entryId: string): Block[] {
     case "toolCall":
       return isRecord(block["tool_call"])
         ? [{ type: "tool", call: toolCall(block["tool_call"]) }]
-        : [{ type: "other", label: `call without a tool in ${entryId}`, json: json(block) }];
+        : [{ type: "other", label: "call without a tool", json: json(block) }];
     default:
       return [{ type: "other", label: oneLine(text(block["type"]), 40) || "block", json: json(block) }];
   }

@@ -474,7 +474,7 @@ test("a chain that breaks, a torn last line, a session that is gone: each says w
   const file = (await agent.request("session/open", { sessionId: bad })).session.path;
   appendFileSync(file, "no entry at all\n{}\n");
   const corrupt = await openSession(browser, server, bad);
-  assert.match(await corrupt.page.locator("#failure").innerText(), /This session cannot be shown[\s\S]*line 4[\s\S]*crewlog doctor/);
+  assert.match(await corrupt.page.locator("#failure").innerText(), /This session cannot be shown[\s\S]*Line 4[\s\S]*crewlog doctor/);
   await corrupt.screenshot("session-corrupt");
   await corrupt.page.getByRole("button", { name: "Try again" }).click();
   assert.match(await corrupt.page.locator("#failure").innerText(), /This session cannot be shown/);
