@@ -6,7 +6,7 @@ import { element, icon, pageTarget, textNodes } from "./page/dom";
 import { Finder } from "./page/find";
 import { WindowedList } from "./page/list";
 import { drawRow, guessHeight, ofTotal } from "./page/render";
-import { buildRows, localDay, localTime, type Row } from "./rows";
+import { appendRows, buildRows, localDay, localTime, type Row } from "./rows";
 import type { PageEntry } from "./shrink";
 import { oneLine, plainText, plural } from "./visible";
 
@@ -56,6 +56,7 @@ class Page {
     ...(saved.transcript ? { transcript: saved.transcript } : {}),
   };
   private entries: PageEntry[] = [];
+  private rows: Row[] = [];
   private viewing: string | null = saved.viewing ?? null;
   private hasMore = false;
   private total = 0;
@@ -190,12 +191,16 @@ class Page {
     this.entries.push(...added);
     this.total = Math.max(total, this.entries.length);
     if (!wasAtEnd) this.unseen += added.length;
-    this.rebuild();
+    this.show(appendRows(this.rows, this.entries, added.length, { reachesStart: !this.hasMore, broken: this.broken }));
     this.announce(added.length);
   }
 
   private rebuild(): void {
-    const rows = buildRows(this.entries, { reachesStart: !this.hasMore, broken: this.broken });
+    this.show(buildRows(this.entries, { reachesStart: !this.hasMore, broken: this.broken }));
+  }
+
+  private show(rows: Row[]): void {
+    this.rows = rows;
     this.list.setRows(rows);
     this.feed.setAttribute("aria-busy", "false");
     if (this.active !== undefined && this.list.index(this.active) < 0) this.active = undefined;
