@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { type GraphFrame, openGraph } from "./graphFrame";
-import { Server, scratch, startBrowser, until } from "./harness";
+import { ALL_THEMES, Server, scratch, startBrowser, until } from "./harness";
 
 const CWD = "/workspace/pages";
 const folder = scratch();
@@ -70,7 +70,7 @@ async function close(frame: GraphFrame): Promise<void> {
 
 test("tasks stand behind what they wait for, in the colour of their state, in each theme", async () => {
   const id = await rewrite();
-  for (const theme of ["light", "dark", "hc"] as const) {
+  for (const theme of ALL_THEMES) {
     const frame = await openGraph(browser, server, id, { theme, title: "Parser rewrite" });
     const { page } = frame;
     await until("the lapsed lease to show", async () => (await page.locator(".box.state-lapsed").count()) === 1);
