@@ -32,11 +32,12 @@ export function registerSessionPages(context: ExtensionContext, crew: Crew): Ses
       new SessionFeed(crew, sessionId, post, (title) => {
         panel.title = tabTitle(title);
       });
-    sessions.set(sessionId, new SessionPage(panel, crew, extensionUri, feedOf, sessionId, entryId));
+    sessions.set(sessionId, new SessionPage(panel, crew, extensionUri, feedOf, sessionId, entryId, { sessionId }));
     panel.onDidDispose(() => sessions.delete(sessionId));
   };
   const showTranscript = (panel: WebviewPanel, { listId, agent }: TranscriptOf) => {
-    const page = new SessionPage(panel, crew, extensionUri, (post) => new TranscriptFeed(crew, listId, agent, post), undefined, null);
+    const feedOf = (post: (message: ToPage) => void) => new TranscriptFeed(crew, listId, agent, post);
+    const page = new SessionPage(panel, crew, extensionUri, feedOf, undefined, null, { transcript: { listId, agent } });
     transcripts.set(keyOf(listId, agent), page);
     const timer = setInterval(() => {
       if (panel.visible && crew.state === "ready") page.feed.look();
@@ -58,7 +59,7 @@ export function registerSessionPages(context: ExtensionContext, crew: Crew): Ses
         if (typeof listId === "string" && typeof agent === "string" && !transcripts.has(keyOf(listId, agent)))
           showTranscript(panel, { listId, agent });
         else if (typeof sessionId === "string" && sessionId !== "" && !sessions.has(sessionId)) showSession(panel, sessionId, null);
-        // A page that was closed before it had shown anything has nothing to come back to.
+        // What it was of is shown in another panel already.
         else panel.dispose();
       },
     }),
@@ -92,8 +93,13 @@ class SessionPage<F extends PageFeed> {
     feedOf: (post: (message: ToPage) => void) => F,
     private readonly sessionId: string | undefined,
     private scrollTo: string | null,
+    target: Record<string, unknown>,
   ) {
     this.feed = feedOf((message) => void panel.webview.postMessage(message));
+    panel.iconPath = {
+      light: Uri.joinPath(extensionUri, "media", "session-light.svg"),
+      dark: Uri.joinPath(extensionUri, "media", "session-dark.svg"),
+    };
     panel.webview.options = options(extensionUri);
     panel.webview.onDidReceiveMessage((message: FromPage) => this.receive(message));
     panel.onDidDispose(() => void this.feed.dispose());
@@ -102,6 +108,7 @@ class SessionPage<F extends PageFeed> {
       style: panel.webview.asWebviewUri(Uri.joinPath(pagesFolder(extensionUri), "session.css")).toString(),
       styleSource: panel.webview.cspSource,
       nonce: randomBytes(16).toString("base64url"),
+      target,
     });
   }
 

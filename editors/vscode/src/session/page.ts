@@ -2,11 +2,11 @@
 import "./page.css";
 import type { Branch, Break } from "../protocol";
 import type { FromPage, PageSession, ToPage, TranscriptOf } from "./messages";
-import { element, icon, textNodes } from "./page/dom";
+import { element, icon, pageTarget, textNodes } from "./page/dom";
 import { Finder } from "./page/find";
 import { WindowedList } from "./page/list";
 import { drawRow, guessHeight, ofTotal } from "./page/render";
-import { buildRows, localDay, localTime, type Row } from "./rows";
+import { appendRows, buildRows, localDay, localTime, type Row } from "./rows";
 import type { PageEntry } from "./shrink";
 import { oneLine, plainText, plural } from "./visible";
 
@@ -24,8 +24,8 @@ interface SavedState {
 
 declare function acquireVsCodeApi(): {
   postMessage(message: FromPage): void;
-  getState(): SavedState | undefined;
-  setState(state: SavedState): void;
+  getState(): Partial<SavedState> | undefined;
+  setState(state: Partial<SavedState>): void;
 };
 
 /** Folds that are remembered over a reload. */
@@ -34,7 +34,8 @@ const REMEMBERED = 400;
 const ANNOUNCE_EVERY = 2500;
 
 const vscode = acquireVsCodeApi();
-const saved = vscode.getState();
+const saved: Partial<SavedState> = vscode.getState() ?? pageTarget<SavedState>();
+vscode.setState(saved);
 
 class Page {
   private readonly view = need("view");
@@ -47,15 +48,22 @@ class Page {
   private readonly list: WindowedList<Row>;
   private readonly finder: Finder;
 
-  private session: PageSession = { id: saved?.sessionId ?? "", name: saved?.title ?? "", cwd: "", updated: "" };
+  private session: PageSession = {
+    id: saved.sessionId ?? "",
+    name: saved.title ?? "",
+    cwd: "",
+    updated: "",
+    ...(saved.transcript ? { transcript: saved.transcript } : {}),
+  };
   private entries: PageEntry[] = [];
-  private viewing: string | null = saved?.viewing ?? null;
+  private rows: Row[] = [];
+  private viewing: string | null = saved.viewing ?? null;
   private hasMore = false;
   private total = 0;
   private broken: Break | null = null;
-  private open = new Set<string>(saved?.open ?? []);
-  private closed = new Set<string>(saved?.closed ?? []);
-  private raw = saved?.raw ?? false;
+  private open = new Set<string>(saved.open ?? []);
+  private closed = new Set<string>(saved.closed ?? []);
+  private raw = saved.raw ?? false;
   private allOpen: boolean | undefined;
   private asked = false;
   private wantsAll = false;
@@ -102,7 +110,7 @@ class Page {
     need("raw").addEventListener("click", () => this.toggleRaw());
     need("earlier").addEventListener("click", () => this.askOlder());
     this.showRaw();
-    vscode.postMessage({ type: "ready", viewing: this.viewing, scrollTo: saved?.top ?? null });
+    vscode.postMessage({ type: "ready", viewing: this.viewing, scrollTo: saved.top ?? null });
   }
 
   private receive(message: ToPage): void {
@@ -183,12 +191,16 @@ class Page {
     this.entries.push(...added);
     this.total = Math.max(total, this.entries.length);
     if (!wasAtEnd) this.unseen += added.length;
-    this.rebuild();
+    this.show(appendRows(this.rows, this.entries, added.length, { reachesStart: !this.hasMore, broken: this.broken }));
     this.announce(added.length);
   }
 
   private rebuild(): void {
-    const rows = buildRows(this.entries, { reachesStart: !this.hasMore, broken: this.broken });
+    this.show(buildRows(this.entries, { reachesStart: !this.hasMore, broken: this.broken }));
+  }
+
+  private show(rows: Row[]): void {
+    this.rows = rows;
     this.list.setRows(rows);
     this.feed.setAttribute("aria-busy", "false");
     if (this.active !== undefined && this.list.index(this.active) < 0) this.active = undefined;
@@ -235,7 +247,8 @@ class Page {
     document.body.classList.toggle("empty", this.list.length === 0);
     this.latest.hidden = this.list.atEnd || this.list.length === 0;
     const news = this.unseen > 0 ? `${plural(this.unseen, "new entry", "new entries")} · ` : "";
-    if (this.latest.textContent !== `${news}Jump to latest`) this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
+    if (this.latest.childElementCount === 0 || this.latest.textContent !== `${news}Jump to latest`)
+      this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
   }
 
   private showNotice(text: string, restore: boolean): void {

@@ -36,6 +36,7 @@ export function openSession(
       server.on("session/didChange", (change) => feed.didChange(change));
       return feed;
     },
+    { sessionId },
     options,
   );
 }
@@ -47,12 +48,13 @@ export function openTranscript(
   agent: string,
   options: Options = {},
 ): Promise<PageFrame<TranscriptFeed>> {
-  return open(browser, (post) => new TranscriptFeed(server, listId, agent, post), options);
+  return open(browser, (post) => new TranscriptFeed(server, listId, agent, post), { transcript: { listId, agent } }, options);
 }
 
 async function open<F extends PageFeed>(
   browser: Browser,
   feedOf: (post: (message: ToPage) => void) => F,
+  target: Record<string, unknown>,
   options: Options,
 ): Promise<PageFrame<F>> {
   const asked: FromPage[] = [];
@@ -60,7 +62,7 @@ async function open<F extends PageFeed>(
   let post = (message: ToPage): void => void waiting.push(message);
   const feed = feedOf((message) => post(message));
   const frame = await openFrame(browser, {
-    html: pageHtml({ script: "/session.js", style: "/session.css", ...SOURCES }),
+    html: pageHtml({ script: "/session.js", style: "/session.css", ...SOURCES, target }),
     folder: join("dist", "pages"),
     ...options,
     receive: (message: FromPage) => {
