@@ -219,16 +219,18 @@ class Page {
     document.body.classList.toggle("other-branch", this.viewing !== null);
   }
 
+  /** Called with every step of scrolling: what reads as before is left alone. */
   private showStatus(): void {
     const loaded = ofTotal(this.entries.length, this.total);
     const state = this.viewing !== null ? "another branch" : this.list.atEnd ? "following" : "";
-    this.status.textContent = [loaded, state].filter(Boolean).join(" · ");
-    need("earlier").hidden = !this.hasMore;
-    need("earlier").textContent = this.wantsAll ? `Loading earlier entries… (${loaded})` : "Load earlier entries";
+    setText(this.status, [loaded, state].filter(Boolean).join(" · "));
+    const earlier = need("earlier");
+    earlier.hidden = !this.hasMore;
+    setText(earlier, this.wantsAll ? `Loading earlier entries… (${loaded})` : "Load earlier entries");
     document.body.classList.toggle("empty", this.list.length === 0);
     this.latest.hidden = this.list.atEnd || this.list.length === 0;
     const news = this.unseen > 0 ? `${plural(this.unseen, "new entry", "new entries")} · ` : "";
-    this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
+    if (this.latest.textContent !== `${news}Jump to latest`) this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
   }
 
   private showNotice(text: string, restore: boolean): void {
@@ -557,6 +559,10 @@ class Page {
       });
     }, 200);
   }
+}
+
+function setText(node: HTMLElement, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
 }
 
 function need(id: string): HTMLElement {

@@ -14,7 +14,8 @@ let server: Server;
 let agent: Server;
 
 before(async () => {
-  [browser, server, agent] = await Promise.all([startBrowser(), Server.start(folder.path, CWD), Server.start(folder.path, CWD)]);
+  [server, agent] = await Promise.all([Server.start(folder.path, CWD), Server.start(folder.path, CWD)]);
+  browser = await startBrowser();
 });
 
 after(async () => {

@@ -34,6 +34,12 @@ export class Server {
 
   static async start(home: string, cwd: string): Promise<Server> {
     const child = spawn(SERVER, ["serve"], { stdio: ["pipe", "pipe", "inherit"] });
+    await new Promise((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", () =>
+        reject(new Error(`${SERVER} does not start: install the server (pip install -e .), or name it in CREWLOG_SERVER`)),
+      );
+    });
     if (!child.stdout || !child.stdin) throw new Error("no pipes to the server");
     const connection = createMessageConnection(new StreamMessageReader(child.stdout), new StreamMessageWriter(child.stdin));
     connection.listen();
@@ -86,6 +92,7 @@ export class Server {
 }
 
 export async function startBrowser(): Promise<Browser> {
+  if (!existsSync(CHROMIUM)) throw new Error(`no browser at ${CHROMIUM}: install Chromium, or name it in CREWLOG_CHROMIUM`);
   const rules = "MAP * ~NOTFOUND";
   const args = [
     "--no-sandbox",
