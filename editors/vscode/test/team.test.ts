@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planNameProblem, planRows } from "../src/model/plans";
 import { type Team, teamRows } from "../src/model/team";
-import type { Message, RosterMember, Task } from "../src/protocol";
+import type { RosterMember, Task } from "../src/protocol";
 
 const NOW = Date.parse("2026-03-04T12:00:00Z");
 
