@@ -408,6 +408,9 @@ function M.load_earlier(view, limit, done)
   local ticket = view.ticket
   view.source:page({ before = view.entries[1], limit = limit or config.options.session.page }, function(err, page)
     if not alive(view, ticket) then
+      if done and alive(view) then -- all was loaded anew meanwhile: what is to be done then is still to be done
+        vim.schedule(done)
+      end
       return
     elseif err then
       return fail(view, err)
