@@ -44,8 +44,11 @@ export function explain(error: unknown): string {
   if (error.is("taskNotFound")) return `Task ${error.data.id} is not there any more.`;
   if (error.is("sessionNotFound"))
     return `Session ${error.data.sessionId} is not there. If it was deleted, "Restore Deleted Session" brings it back.`;
-  if (error.is("sessionCorrupt"))
-    return `${error.message} The file is left as it is: ${error.data.path}, line ${error.data.line}. "crewlog doctor" tells more.`;
+  if (error.is("sessionCorrupt")) {
+    const { path, line, reason } = error.data;
+    const where = line > 0 ? `Line ${line} of ${path}` : path;
+    return `${where} cannot be read: ${reason}. The file is left as it is; “crewlog doctor” tells more.`;
+  }
   if (error.is("leafMoved")) return "The session was continued meanwhile. Look at its end, and try again.";
   if (error.is("planChanged")) return "The plan was changed by somebody else meanwhile. Look at it, and try again.";
   if (error.is("invalidName")) return `"${error.data.name}" cannot be a name: ${error.data.reason}.`;

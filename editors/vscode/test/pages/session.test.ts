@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { NewEntry } from "../../src/protocol";
-import { Server, scratch, startBrowser, until } from "./harness";
+import { ALL_THEMES, Server, scratch, startBrowser, until } from "./harness";
 import { call, hostile, modelCall, morning, result, said, text } from "./samples";
 import { openSession, type SessionFrame } from "./sessionFrame";
 
@@ -57,7 +57,7 @@ function quiet(frame: SessionFrame): void {
 
 test("a session reads as a page, in each theme", async () => {
   const id = await session(morning(), "Parser loses the last line");
-  for (const theme of ["light", "dark", "hc"] as const) {
+  for (const theme of ALL_THEMES) {
     const frame = await openSession(browser, server, id, { theme, height: 1500 });
     const { page } = frame;
     assert.equal(await page.locator("#title").innerText(), "Parser loses the last line");
@@ -474,7 +474,7 @@ test("a chain that breaks, a torn last line, a session that is gone: each says w
   const file = (await agent.request("session/open", { sessionId: bad })).session.path;
   appendFileSync(file, "no entry at all\n{}\n");
   const corrupt = await openSession(browser, server, bad);
-  assert.match(await corrupt.page.locator("#failure").innerText(), /This session cannot be shown[\s\S]*line 4[\s\S]*crewlog doctor/);
+  assert.match(await corrupt.page.locator("#failure").innerText(), /This session cannot be shown[\s\S]*Line 4[\s\S]*crewlog doctor/);
   await corrupt.screenshot("session-corrupt");
   await corrupt.page.getByRole("button", { name: "Try again" }).click();
   assert.match(await corrupt.page.locator("#failure").innerText(), /This session cannot be shown/);
