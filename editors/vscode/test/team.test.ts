@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planNameProblem, planRows } from "../src/model/plans";
 import { type Team, teamRows } from "../src/model/team";
-import { transcriptText } from "../src/model/transcript";
-import type { Message, RosterMember, Task } from "../src/protocol";
+import type { RosterMember, Task } from "../src/protocol";
 
 const NOW = Date.parse("2026-03-04T12:00:00Z");
 
@@ -134,28 +133,4 @@ test("names that cannot be a plan's are refused while they are typed", () => {
   for (const bad of ["", "  ", ".hidden", "a/b", "a\\b", "a\u0000", "ends.", "x".repeat(201), "taken"])
     assert.ok(planNameProblem(bad, ["taken"]), JSON.stringify(bad));
   for (const good of ["calm-writing-river", "Überplan 2", "v1.2"]) assert.equal(planNameProblem(good, ["taken"]), undefined, good);
-});
-
-test("a transcript is text, whatever stands in it", () => {
-  const messages = [
-    { role: "user", timestamp: "not a time", content: [{ type: "text", text: "one\ntwo\u202e" }] },
-    {
-      role: "assistant",
-      content: [
-        { type: "thinking", thinking: "hm" },
-        { type: "toolCall", tool_call: { name: "bash", args: { command: "ls" } } },
-        { type: "new", x: 1 },
-      ],
-    },
-    { role: "tool", metadata: { is_error: true }, content: [{ type: "text", text: "x".repeat(30_000) }] },
-    { Summary: "a checkpoint" },
-    { role: "user", content: null },
-  ] as unknown as Message[];
-  const text = transcriptText("ada\n", messages);
-  assert.match(text, /^Transcript of ada: 5 messages\n/);
-  assert.match(text, /1\. user · not a time\n {4}one\n {4}two\ufffd\n/);
-  assert.match(text, /\(thinking\) hm\n {4}→ bash \{\n/);
-  assert.match(text, /"type": "new"/);
-  assert.match(text, /3\. tool \(error\)\n {4}x+… \(10,000 characters more\)/);
-  assert.match(text, /4\. \(no role\)\n {4}\{\n {4} {2}"Summary": "a checkpoint"/);
 });
