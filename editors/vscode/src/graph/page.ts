@@ -71,6 +71,7 @@ class Page {
   private waiting: LayoutRequest | undefined;
   /** From which task an arrow key led to this one: the opposite key leads back. */
   private readonly cameFrom = new Map<string, string>();
+  private unsaved = false;
   private saveTimer: ReturnType<typeof setTimeout> | undefined;
   private announceTimer: ReturnType<typeof setTimeout> | undefined;
   private announced = 0;
@@ -591,26 +592,34 @@ class Page {
   }
 
   private save(): void {
-    if (this.saveTimer !== undefined || this.listId === "") return;
+    if (this.listId === "") return;
+    this.unsaved = true;
+    if (this.saveTimer !== undefined) return;
+    this.write(); // at once: the page may be hidden, and gone, the next moment
     this.saveTimer = setTimeout(() => {
       this.saveTimer = undefined;
-      const state: GraphState = {
-        listId: this.listId,
-        title: this.title.slice(0, 200),
-        asList: this.asList,
-        withCompleted: this.withCompleted,
-      };
-      if (this.active !== undefined) state.focus = this.active;
-      if (this.direction !== undefined) state.direction = this.direction;
-      if (this.drawn !== "" && this.boxes.size > 0 && this.view.clientWidth > 0) {
-        state.scale = this.camera.scale;
-        state.centre = this.camera.centre;
-      } else if (this.restore?.scale !== undefined && this.restore.centre !== undefined) {
-        state.scale = this.restore.scale;
-        state.centre = this.restore.centre;
-      }
-      vscode.setState(state);
+      if (this.unsaved) this.write();
     }, 200);
+  }
+
+  private write(): void {
+    this.unsaved = false;
+    const state: GraphState = {
+      listId: this.listId,
+      title: this.title.slice(0, 200),
+      asList: this.asList,
+      withCompleted: this.withCompleted,
+    };
+    if (this.active !== undefined) state.focus = this.active;
+    if (this.direction !== undefined) state.direction = this.direction;
+    if (this.drawn !== "" && this.boxes.size > 0 && this.view.clientWidth > 0) {
+      state.scale = this.camera.scale;
+      state.centre = this.camera.centre;
+    } else if (this.restore?.scale !== undefined && this.restore.centre !== undefined) {
+      state.scale = this.restore.scale;
+      state.centre = this.restore.centre;
+    }
+    vscode.setState(state);
   }
 }
 
