@@ -91,6 +91,33 @@ def test_watch_shows_what_others_do_and_q_quits(crewlog: Crewlog, session_id: st
     assert all("\x1b[2J" not in picture for picture in pictures), "clearing the screen would flicker"
 
 
+def test_watch_tells_when_its_server_is_gone(crewlog: Crewlog, session_id: str) -> None:
+    crewlog.run("tasks", "add", "The first thing", "--list", session_id)
+    terminal = Terminal(crewlog, "watch")
+    terminal.wait_for(lambda _: "The first thing" in terminal.screen())
+    os.kill(wait_for_server(crewlog), signal.SIGKILL)
+    assert terminal.end() == 1
+    assert "crewlog: connectionLost: the server that tells of changes is gone" in terminal.output.rpartition("\x1b[?1049l")[2]
+    assert termios.tcgetattr(terminal.slave) == terminal.before
+
+
+def test_watch_without_a_terminal_tells_when_its_server_is_gone(crewlog: Crewlog, session_id: str) -> None:
+    watching = subprocess.Popen(
+        crewlog.command("watch"), cwd=crewlog.cwd, env=crewlog.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    os.kill(wait_for_server(crewlog), signal.SIGKILL)
+    _, complaint = watching.communicate(timeout=60)
+    assert (watching.returncode, complaint) == (1, "crewlog: connectionLost: the server that tells of changes is gone\n")
+
+
+def wait_for_server(crewlog: Crewlog) -> int:
+    """The process of the one server on the home."""
+    deadline = time.monotonic() + LIMIT
+    while not (found := [process["pid"] for process in crewlog.json("status")["processes"] if process["watches"]]):
+        assert time.monotonic() < deadline
+    return int(found[0])
+
+
 def test_watch_follows_the_size_of_the_terminal(crewlog: Crewlog, session_id: str) -> None:
     for number in range(30):
         crewlog.run("tasks", "add", f"A rather long description of task {number} " * 3, "--list", session_id)

@@ -24,6 +24,7 @@ def test_show_by_id_by_its_beginning_and_as_last(crewlog: Crewlog, session_id: s
     whole = crewlog.out("sessions", "show", session_id)
     assert "It does not know about commas." in whole
     assert crewlog.out("sessions", "show", session_id[:4]) == crewlog.out("sessions", "show", "last") == whole
+    assert crewlog.refused("sessions", "show", "last", "--project", "/nowhere") == "sessionNotFound"
     entries = crewlog.json("sessions", "show", "last", "--limit", "2")["entries"]
     assert [entry["kind"] for entry in entries] == ["message", "llm_call"]
     assert crewlog.refused("sessions", "show", "00000000") == "sessionNotFound"
@@ -54,8 +55,9 @@ def test_export_to_a_file_never_overwrites(crewlog: Crewlog, session_id: str, tm
     page = target.read_text("utf-8")
     assert "<html" in page
     assert "commas" in page
-    crewlog.run("sessions", "export", session_id, "-o", str(target), code=2)
+    assert crewlog.refused("sessions", "export", session_id, "-o", str(target)) == "ioFailed"
     assert target.read_text("utf-8") == page
+    assert crewlog.refused("sessions", "export", session_id, "-o", str(tmp_path / "nowhere/page.html")) == "ioFailed"
     assert "commas" in crewlog.out("sessions", "export", session_id)
     json.loads(crewlog.out("sessions", "export", session_id, "--format", "json"))
 

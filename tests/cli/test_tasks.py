@@ -40,6 +40,17 @@ def test_add_list_show(board: Crewlog) -> None:
     assert board.refused("tasks", "add", "x", "-b", "77") == "taskNotFound"
 
 
+def test_what_is_done_is_waited_for_no_longer(board: Crewlog) -> None:
+    board.run("tasks", "done", "1")
+    waiting = {line.split()[1]: line.split()[2] for line in board.out("tasks", "list").splitlines()[2:]}
+    assert waiting == {"1": "Fetch", "2": "Cache", "3": "2"}
+    assert "○  3            2          Release" in board.out("tasks", "list", "--status", "pending")
+    assert [line.split(None, 2)[2] for line in board.out("tasks", "show", "3").splitlines() if "wait" in line] == ["2", "1"]
+    once = board.out("watch", "--once")
+    assert "waits for 2\n" in once
+    assert "waits for 1" not in once
+
+
 def test_claims(board: Crewlog) -> None:
     assert board.refused("tasks", "claim", "2", "--owner", "ada") == "blocked"
     assert board.json("tasks", "next", "--owner", "ada")["id"] == "1"
@@ -81,6 +92,24 @@ def test_edit_and_rm(board: Crewlog) -> None:
     assert board.json("tasks", "show", "3")["blockedBy"] == []
     assert board.refused("tasks", "rm", "1") == "taskNotFound"
     assert board.json("tasks", "add", "New")["id"] == "4"
+
+
+def test_what_nobody_can_mean_is_refused_and_changes_nothing(board: Crewlog) -> None:
+    before = board.json("tasks", "list")
+    for arguments in (
+        ["next", "--owner", "me", "--lease", "nan"],
+        ["next", "--owner", "me", "--wait", "nan"],
+        ["edit", "1", "--subject", " "],
+    ):
+        board.run("tasks", *arguments, code=2)
+    for command in (["add", "x"], ["next", "--owner", "me"], ["rm", "1"]):
+        assert board.refused("tasks", *command, "--list", "") == "invalidName"
+    assert board.json("tasks", "list") == before
+
+
+def test_a_task_is_named_as_it_is_printed(board: Crewlog) -> None:
+    assert board.json("tasks", "show", "#1")["id"] == "1"
+    assert [line.split()[1] for line in board.out("tasks", "done", "#1", "2").splitlines()] == ["#1", "#2"]
 
 
 def test_edit_in_an_editor(board: Crewlog, tmp_path: Path) -> None:

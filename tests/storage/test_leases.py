@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(ledger, "boot_ns", lambda: clock.boot)
     monkeypatch.setattr("crewlog.storage.ledger.time.time_ns", lambda: clock.wall)
-    monkeypatch.setattr("crewlog.storage.tasks._now", lambda: clock.boot / 1e9)
+    monkeypatch.setattr("crewlog.storage.task_claims.now", lambda: clock.boot / 1e9)
     return clock
 
 
@@ -307,3 +307,30 @@ def test_an_update_by_others_gives_a_lapsed_holder_nothing(two: tuple[TaskStore,
     assert not given.claim.lapsed
     for store in two:
         assert store.find_claimable() is None
+
+
+@pytest.mark.parametrize("renews", [False, True])
+def test_a_lease_ends_though_others_came_and_went_a_thousand_times(two: tuple[TaskStore, TaskStore], clock: Clock, renews: bool) -> None:
+    one, other = two
+    for subject in "abc":
+        one.create(subject)
+    one.claim("1", "ada", lease_ms=1000)
+    one.claim("2", "ada", lease_ms=500_000)
+    other.refresh()
+    for _ in range(300):
+        one.claim("3", "grace", lease_ms=600_000)
+        if renews:
+            one.renew("3", "grace")
+        one.release("3", "grace")
+    for store in two:
+        assert store.next_lapse() is not None
+        assert store.find_claimable() == store.get("3")
+    clock.passes(2)
+    for store in two:
+        assert "1" in store.refresh().changed
+        assert [task.id for task in store.list(claimable=True)] == ["1", "3"]
+    clock.passes(500)
+    for store in two:
+        assert store.refresh().changed == {"2"}
+        assert [task.id for task in store.list(claimable=True)] == ["1", "2", "3"]
+        assert store.next_lapse() is None or store.next_lapse() == pytest.approx(98, abs=5)  # of what was given back

@@ -179,6 +179,16 @@ def test_exports_hold_text_and_never_markup(store: SessionStore) -> None:
         export(store, "pdf")
 
 
+def test_a_record_that_nobody_knows_is_shown_by_its_beginning(store: SessionStore) -> None:
+    store.append([NewEntry("foreign_snapshot", b'{"files":"' + b"x" * 10_000 + b'"}')])
+    for format in ("markdown", "html"):
+        page = export(store, format)
+        assert "foreign_snapshot: " in page
+        assert "… (10,012 characters)" in page
+        assert len(page) < 5000
+    assert "x" * 10_000 in export(store, "json")
+
+
 def test_state_entries(store: SessionStore) -> None:
     store.append_model_change("p", "m")
     store.append_reasoning_effort_change("high")

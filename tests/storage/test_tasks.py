@@ -285,7 +285,7 @@ def test_a_half_written_file_is_no_change_for_a_moment(store: TaskStore, folder:
     store.invalidate()
     store.refresh()
     later = time.monotonic() + 1.5
-    monkeypatch.setattr("crewlog.storage.tasks._now", lambda: later)
+    monkeypatch.setattr("crewlog.storage.task_claims.now", lambda: later)
     assert store.refresh().removed == {"1"}
     assert store.list() == []
     assert store.create("c").id == "2"

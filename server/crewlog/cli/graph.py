@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from crewlog.cli.output import STATUS_COLOURS, STATUS_SIGNS, one_line, styled
 from crewlog.protocol.records import TaskRecord
@@ -55,6 +55,11 @@ def sign(task: TaskRecord) -> str:
 def holder(task: TaskRecord) -> str:
     """Who works on it now, or did it: nobody, where a lease lapsed."""
     return "" if task.claim is not None and task.claim.lapsed else task.owner
+
+
+def waits_for(task: TaskRecord, by_id: Mapping[str, TaskRecord]) -> list[str]:
+    """The tasks that it waits for now: neither done nor gone."""
+    return [other for other in dict.fromkeys(task.blockedBy) if other in by_id and by_id[other].status != "completed"]
 
 
 def edges(tasks: Sequence[TaskRecord]) -> list[tuple[str, str]]:

@@ -20,9 +20,10 @@ from crewlog.protocol.wire_json import encode_json
 from crewlog.server.call import Call
 from crewlog.server.workspace import Workspace
 from crewlog.storage import rawjson
-from crewlog.storage.errors import StorageFailed
+from crewlog.storage.errors import SessionNotFound, StorageFailed
 from crewlog.storage.files import POWER
 from crewlog.storage.home import VARIABLE, resolve_home
+from crewlog.storage.names import check_name
 
 R = TypeVar("R")
 _HANDLERS_IN = {"session": "session_methods", "task": "board_methods", "roster": "board_methods", "transcript": "board_methods"}
@@ -82,9 +83,9 @@ class Local:
         """The task list that is meant: as named, else `$CREWLOG_LIST`, else that of the project's newest session that has one, else the
         only one there is. Raises a usage error where none of these tells.
         """
-        chosen = named or os.environ.get(LIST_VARIABLE)
-        if chosen:
-            return chosen
+        chosen = named if named is not None else os.environ.get(LIST_VARIABLE) or None
+        if chosen is not None:
+            return check_name(chosen, "listId")  # an empty one may come of a variable that is not set: another list is not meant
         lists = self.ws.list_ids()
         sessions = [info for manager in self.ws.managers(None) for info in manager.list().sessions]
         for info in sessions:
@@ -102,7 +103,7 @@ class Local:
         sessions = [info for manager in self.ws.managers(None) for info in manager.list().sessions]
         if named == "last":
             if not sessions:
-                raise click.UsageError("this project has no session; see `crewlog sessions list --all`")
+                raise SessionNotFound(named)
             return sessions[0].id
         fitting = {info.id for info in sessions if info.id.startswith(named)} if 3 <= len(named) < 8 else set()
         return fitting.pop() if len(fitting) == 1 else named

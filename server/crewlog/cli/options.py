@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
@@ -15,6 +16,16 @@ T = TypeVar("T")
 FOLDER = click.Path(file_okay=False)
 """Need not exist: shells complete it."""
 Decorator = Callable[[Callable[P, T]], Callable[P, T]]
+
+
+class Seconds(click.FloatRange):
+    """A time. What is not a number lies in every range of click's."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
 
 
 def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
@@ -70,7 +81,7 @@ owner = click.option(
     help="Who works on it.",
 )
 lease = click.option(
-    "--lease", "lease_s", type=click.FloatRange(min=0.001, max=86_400), metavar="SECONDS", help="The claim lapses unless renewed in time."
+    "--lease", "lease_s", type=Seconds(min=0.001, max=86_400), metavar="SECONDS", help="The claim lapses unless renewed in time."
 )
 
 

@@ -24,6 +24,7 @@ KINDS = (
     ("problemsFound", "doctor found errors or warnings, or could not mend all"),
     ("notImported", "nothing of what was named could be read as a session of that agent"),
     ("tooLarge", "a note, no refusal: a part of the task does not fit into the environment of the command"),
+    ("connectionLost", "the server that the command had started for itself ended before its time"),
     ("ioFailed", "the system refused what is no matter of the records, such as writing to standard output"),
 )
 """What the command line refuses by itself; all others are those of the protocol."""

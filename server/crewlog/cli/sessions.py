@@ -191,12 +191,19 @@ def export(session: str, format_: str, output: Path | None, project: str | None,
             say_document(found.text)
         return
     content = found.text.encode("utf-8", "backslashreplace")
-    try:
-        with output.open("xb") as file:
-            file.write(content)
-    except OSError as error:
-        raise click.UsageError(f"{output}: {error.strerror}") from None
+    _write_new(output, content)
     told(as_json, {"path": str(output.absolute()), "bytes": len(content)}, f"{output}  ({sized(len(content))})")
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Raises `OSError`; then there is no part of it."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except OSError:
+            path.unlink()
+            raise
 
 
 @sessions.command()

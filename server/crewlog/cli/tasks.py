@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 import msgspec
@@ -16,8 +17,22 @@ from crewlog.storage import rawjson
 from crewlog.storage.errors import LeaseLost, TaskNotFound
 
 known = options.completed_by("tasks")
-task_id = click.argument("task_id", metavar="TASK", shell_complete=known)
-several = click.argument("task_ids", metavar="TASK...", nargs=-1, required=True, shell_complete=known)
+
+
+def _plain(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """`#3`, as tasks are printed, means task 3."""
+    return value.removeprefix("#") if isinstance(value, str) else tuple(one.removeprefix("#") for one in value)
+
+
+task_id = click.argument("task_id", metavar="TASK", shell_complete=known, callback=lambda context, parameter, value: _plain(value))
+several = click.argument(
+    "task_ids",
+    metavar="TASK...",
+    nargs=-1,
+    required=True,
+    shell_complete=known,
+    callback=lambda context, parameter, value: _plain(value),
+)
 
 
 @click.group()
@@ -77,7 +92,10 @@ def list_(
         say_json(found)
         return
     say(f"{styled(chosen, bold=True)}  {_counted(found.counts)}")
-    rows = [_row(read_task(item)) for item in found.items]
+    everything = _by_id(local, chosen) if len(found.items) < found.counts.total else {}
+    tasks = [read_task(item) for item in found.items]
+    by_id = {**everything, **{task.id: task for task in tasks}}
+    rows = [_row(task, by_id) for task in tasks]
     if rows:
         say(table(rows, ["", "TASK", "OWNER", "WAITS FOR", "SUBJECT"], flexible=4))
     for skipped in found.skipped:
@@ -88,9 +106,14 @@ def _counted(counts: Counts) -> str:
     return f"{counts.completed} of {counts.total} done, {counts.in_progress} in progress, {counts.pending} pending"
 
 
-def _row(task: TaskRecord) -> list[str]:
+def _by_id(local: Local, list_id: str) -> dict[str, TaskRecord]:
+    found = local.ask("task/list", r.TaskListResult, list_id=list_id)
+    return {task.id: task for task in map(read_task, found.items)}
+
+
+def _row(task: TaskRecord, by_id: Mapping[str, TaskRecord]) -> list[str]:
     who = graph.holder(task)
-    waits = ", ".join(task.blockedBy)
+    waits = ", ".join(graph.waits_for(task, by_id))
     return [graph.sign(task), styled(task.id, "cyan"), styled(who, "magenta"), styled(waits), styled(one_line(task.subject))]
 
 
@@ -114,7 +137,8 @@ def _show_lists(local: Local, as_json: bool) -> None:
 def show(task_id: str, list_id: str | None, project: str | None, home: str | None, as_json: bool) -> None:
     """All about a task."""
     local = Local(home, project)
-    raw = local.ask("task/get", msgspec.Raw, list_id=local.list_id(list_id), id=task_id)
+    chosen = local.list_id(list_id)
+    raw = local.ask("task/get", msgspec.Raw, list_id=chosen, id=task_id)
     if raw is None:
         raise TaskNotFound(task_id)
     if as_json:
@@ -122,6 +146,8 @@ def show(task_id: str, list_id: str | None, project: str | None, home: str | Non
         return
     task = read_task(raw)
     say(describe(task))
+    blockers = [local.ask("task/get", msgspec.Raw, list_id=chosen, id=other) for other in task.blockedBy]
+    waits = graph.waits_for(task, {other.id: other for other in map(read_task, filter(None, blockers))})
     claim = task.claim
     lease = "" if claim is None or not claim.expires_at else f"{'lapsed' if claim.lapsed else 'lapses'} {claim.expires_at}"
     facts = [
@@ -130,7 +156,8 @@ def show(task_id: str, list_id: str | None, project: str | None, home: str | Non
         ("owner", task.owner),
         ("generation", str(claim.generation) if claim is not None else ""),
         ("lease", lease),
-        ("waits for", ", ".join(task.blockedBy)),
+        ("waits for", ", ".join(waits)),
+        ("waited for", ", ".join(other for other in task.blockedBy if other not in waits)),
         ("blocks", ", ".join(task.blocks)),
         ("completed", task.completedAt),
         *((key, bytes(value).decode("utf-8", "replace")) for key, value in task.metadata.items()),
@@ -164,8 +191,7 @@ def add(
     as_json: bool,
 ) -> None:
     """Put a task on the board."""
-    if not subject.strip():
-        raise click.BadParameter("a task without words says nothing to those who look for work", param_hint="SUBJECT")
+    _require_words(subject, "SUBJECT")
     local = Local(home, project)
     raw = local.ask(
         "task/create",
@@ -179,6 +205,11 @@ def add(
         blocks=list(blocks),
     )
     _tell_task(as_json, raw)
+
+
+def _require_words(subject: str, where: str) -> None:
+    if not subject.strip():
+        raise click.BadParameter("a task without words says nothing to those who look for work", param_hint=where)
 
 
 def _metadata(pairs: tuple[str, ...]) -> dict[str, msgspec.Raw] | None:
@@ -218,7 +249,7 @@ def claim(
 @tasks.command("next")
 @options.owner
 @options.lease
-@click.option("--wait", "wait_s", type=click.FloatRange(0, 86_400), default=0.0, metavar="SECONDS", help="Wait so long for work.")
+@click.option("--wait", "wait_s", type=options.Seconds(0, 86_400), default=0.0, metavar="SECONDS", help="Wait so long for work.")
 @click.option("--exec", "command", metavar="COMMAND", help="Run this in a shell for the task; the lease is renewed meanwhile.")
 @click.option("--match", "-m", multiple=True, metavar="KEY=JSON", help="Only a task that has this in its metadata; may be repeated.")
 @options.task_list
@@ -360,6 +391,8 @@ def edit(
     as_json: bool,
 ) -> None:
     """Change a task: what is not named stays as it is."""
+    if subject is not None:
+        _require_words(subject, "--subject")
     local = Local(home, project)
     chosen = local.list_id(list_id)
     change: dict[str, object] = {
@@ -387,6 +420,7 @@ def _edited(local: Local, list_id: str, task_id: str) -> dict[str, object]:
     if text is None:
         return {}
     subject, _, description = text.partition("\n")
+    _require_words(subject, "the first line")
     return {"subject": subject.strip(), "description": description.strip()}
 
 

@@ -23,6 +23,7 @@ from crewlog.cli.tasks import read_task
 from crewlog.cli.team import read_member
 from crewlog.cli.watch_frame import Said, View, frame, message_text, plain
 from crewlog.client import Client, PlanDidChange, RosterDidChange, SessionDidChange, TaskDidChange
+from crewlog.client.errors import ConnectionLost
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.protocol.records import Counts
@@ -31,6 +32,7 @@ from crewlog.storage.errors import StorageError
 _ROUND = 5.0
 """Seconds after which the picture is drawn anew though nothing changed: it shows how long ago things were."""
 _SAID = 12
+_SERVER_GONE = "the server that tells of changes is gone"
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """A terminal that knows them shows what is between them at once; others pass over them."""
@@ -103,12 +105,14 @@ def _latest(local: Local, session_id: str) -> Iterator[Said]:
 
 
 def _tell_changes(client: Client, as_json: bool) -> None:
+    """Until a signal ends it. Raises `ConnectionLost`."""
     for change in client.notifications():
         if as_json:
             say_json({"method": _METHODS[type(change)], "params": change})
         else:
             say(_line(change))
         sys.stdout.flush()
+    raise ConnectionLost(_SERVER_GONE)
 
 
 _METHODS: dict[type, str] = {
@@ -143,13 +147,14 @@ class _Screen:
         self._gone = False
 
     def run(self) -> None:
-        """Returns when the user quits or the server ends. The terminal is as it was, whatever happens."""
+        """Returns when the user quits. Raises `ConnectionLost`. The terminal is as it was, whatever happens."""
         threading.Thread(target=self._listen, daemon=True).start()
         with _own_terminal(self._wake), _resized(self._wake_writer):
             while not self._gone:
                 self._draw()
                 if self._user_quits():
                     return
+        raise ConnectionLost(_SERVER_GONE)
 
     def _listen(self) -> None:
         for _ in self._client.notifications():

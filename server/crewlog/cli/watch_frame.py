@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -65,14 +65,16 @@ def _tasks(view: View, room: int) -> list[str]:
     bar = styled("━" * filled, "green") + styled("━" * (_BAR - filled), dim=True)
     title = f"{styled('TASKS', dim=True)}  {bar}  {counts.completed}/{counts.total} done, {counts.in_progress} in progress"
     ordered = sorted(view.tasks, key=lambda task: _ORDER.get(task.status, 1))
-    rows = [_task(task) for task in ordered[:room]]
+    by_id = {task.id: task for task in view.tasks}
+    rows = [_task(task, by_id) for task in ordered[:room]]
     more = [styled(f"… and {len(ordered) - room} more", dim=True)] if len(ordered) > room else []
     return [title, *table(rows, ["", "", "", "", ""]).split("\n")[1:], *more]
 
 
-def _task(task: TaskRecord) -> list[str]:
+def _task(task: TaskRecord, by_id: Mapping[str, TaskRecord]) -> list[str]:
     who = graph.holder(task)
-    waits = f"waits for {', '.join(task.blockedBy)}" if task.blockedBy and task.status == "pending" and not who else ""
+    open_blockers = graph.waits_for(task, by_id) if task.status == "pending" and not who else []
+    waits = f"waits for {', '.join(open_blockers)}" if open_blockers else ""
     doing = task.activeForm if task.status == "in_progress" and task.activeForm else task.subject
     return [graph.sign(task), styled("#" + task.id, "cyan"), styled(who, "magenta"), styled(one_line(doing, 90)), styled(waits, dim=True)]
 

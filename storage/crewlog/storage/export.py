@@ -101,10 +101,18 @@ def _shown(entry: Entry) -> Iterator[tuple[str, list[Part]]]:
     elif entry.kind == EntryKind.MODEL_CHANGE:
         yield "", [Part("note", "Model: " + _field(data, "provider") + " " + _field(data, "model"))]
     elif entry.kind not in _SILENT:
-        yield "", [Part("note", f"{entry.kind}: {rawjson.decode_utf8(data)}")]
+        yield "", [Part("note", f"{entry.kind}: {_shortened(rawjson.decode_utf8(data))}")]
 
 
 _SILENT = frozenset({EntryKind.HEADER, EntryKind.SESSION_INFO, EntryKind.LLM_CALL, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE})
+
+
+_NOTE = 500
+
+
+def _shortened(text: str) -> str:
+    """What no reader knows how to show may be anything; that it is there is shown, and how it begins."""
+    return text if len(text) <= _NOTE else f"{text[:_NOTE]}… ({len(text):,} characters)"
 
 
 def _message(data: bytes) -> Iterator[tuple[str, list[Part]]]:

@@ -12,9 +12,11 @@ Losing the ledger loses leases (the claims stay, without their end) and nothing 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -24,7 +26,11 @@ from crewlog.storage.files import FILE_MODE, NO_LINK, PROCESS, SIDE_FOLDER, appe
 from crewlog.storage.records import Claim
 
 COMPACT_AT = 512 << 10
-"""Bytes after which the ledger is rewritten to what still counts."""
+"""Bytes after which the ledger is rewritten to what still counts; later, where that alone is half as much: a list may have many claims."""
+PAST_KEPT = 1000
+"""Takings kept beside those that count, the last ones: the file of an older state of the list may come back, and name their owners."""
+_PRINT = 64
+"""Bytes before the known end that are compared: a file that replaced another may bear the number of one before it."""
 _NAME = "ledger"
 
 
@@ -103,6 +109,9 @@ class Ledger:
         self._folder = folder
         self._identity = (0, 0)
         self._offset = 0
+        self._time = 0
+        self._print = b""
+        self._compacted_size = 0
         self._number = 0
         self._written = (0, 0)
         self._last_ids: list[str] = []
@@ -112,6 +121,8 @@ class Ledger:
         self.takings: dict[str, dict[str, Taking]] = {}
         """By task and owner: the one that counts is that of the owner whom the task's file names."""
         self.unfinished: Line | None = None
+        self.owner_of: Callable[[str], str] = lambda task_id: ""
+        """The owner whom a task's file names: his taking counts."""
 
     def is_current(self) -> bool:
         """Whether all is read, and no change of several files is under way; one `stat`."""
@@ -119,7 +130,10 @@ class Ledger:
             status = os.stat(self._path)
         except OSError:
             return False
-        return status.st_size == self._offset and (status.st_dev, status.st_ino) == self._identity and self.unfinished is None
+        return self._is_as_read(status) and self.unfinished is None
+
+    def _is_as_read(self, status: os.stat_result) -> bool:
+        return (status.st_size, status.st_mtime_ns) == (self._offset, self._time) and (status.st_dev, status.st_ino) == self._identity
 
     def read(self) -> Reading:
         """What is new, with one `stat` where nothing is. Raises `StorageFailed`."""
@@ -138,18 +152,27 @@ class Ledger:
             self._forget()
             self._identity = (status.st_dev, status.st_ino)
             found.everything = known
-        if status.st_size > self._offset:
+        if not self._is_as_read(status):
             self._read_lines(found)
         return found
 
     def _read_lines(self, found: Reading) -> None:
         try:
             with open(self._path, "rb", buffering=0) as file:
-                content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - self._offset, self._offset)
+                status = os.fstat(file.fileno())
+                known = len(self._print)
+                content = os.pread(file.fileno(), status.st_size - self._offset + known, self._offset - known)
+                if not content.startswith(self._print):  # another file than the one that was read
+                    self._forget()
+                    found.everything = True
+                    known, content = 0, os.pread(file.fileno(), status.st_size, 0)
         except OSError as error:
             raise StorageFailed.from_os(error, self._path) from error
+        self._identity, self._time = (status.st_dev, status.st_ino), status.st_mtime_ns
         whole = content.rfind(b"\n") + 1
-        for raw in content[:whole].splitlines():
+        if not self._offset:
+            self._compacted_size = content.find(b"\n") + 1
+        for raw in content[known:whole].splitlines():
             try:
                 line = _decoder.decode(raw)
             except msgspec.MsgspecError:
@@ -157,7 +180,12 @@ class Ledger:
                 continue
             self._apply(line, found)
             found.fresh = True
-        self._offset += whole
+        self._note_end(self._offset + max(whole - known, 0), content[known:whole])
+
+    def _note_end(self, offset: int, last: bytes) -> None:
+        """`last`: what stands between the end that was known and this one."""
+        self._offset = offset
+        self._print = (self._print + last)[-_PRINT:]
 
     def _apply(self, line: Line, found: Reading) -> None:
         self._number = max(self._number, line.n)
@@ -186,16 +214,21 @@ class Ledger:
             size = os.fstat(descriptor).st_size
             if size > self._offset:  # a line that a crash tore: it must not swallow ours
                 raw = b"\n" + raw
+                self._print = b""
             append_all(descriptor, raw, size)
             self._written = (size, size + len(raw))
             if sync:
                 self._sync(descriptor)
         except OSError as error:
             raise StorageFailed.from_os(error, self._path) from error
-        self._offset = size + len(raw)
+        self._time = -1
+        with contextlib.suppress(OSError):  # it is read again then
+            self._time = os.fstat(descriptor).st_mtime_ns
+        self._note_end(size + len(raw), raw)
         self._apply(line, Reading(set()))
-        if self._offset > COMPACT_AT and self.unfinished is None:
-            self._compact()
+        if self._offset > max(COMPACT_AT, 2 * self._compacted_size) and self.unfinished is None:
+            with contextlib.suppress(StorageFailed):  # what was to be written is; the next line tries again
+                self._compact()
 
     def _sync(self, descriptor: int) -> None:
         try:
@@ -243,23 +276,36 @@ class Ledger:
         self._descriptor_identity = (status.st_dev, status.st_ino)
         if self._identity != self._descriptor_identity:
             self._identity = self._descriptor_identity
-            self._offset = 0
+            self._offset, self._print = 0, b""
         return self._descriptor
 
     def _compact(self) -> None:
+        self._forget_what_is_long_past()
         takings = [taking for by_owner in self.takings.values() for taking in by_owner.values()]
         line = Line(self._number + 1, high=self.high, takings=takings, ids=self._last_ids)
         raw = msgspec.json.encode(line) + b"\n"
         status = replace_file(self._path, raw, PROCESS)
         self._number = line.n
-        self._identity = (status.st_dev, status.st_ino)
-        self._offset = len(raw)
+        self._identity, self._time = (status.st_dev, status.st_ino), status.st_mtime_ns
+        self._print = b""
+        self._note_end(len(raw), raw)
+        self._compacted_size = len(raw)
         self.close()
+
+    def _forget_what_is_long_past(self) -> None:
+        """Else every name under which a task was ever taken would be kept, and every task that is gone."""
+        past = [taking for by_owner in self.takings.values() for taking in by_owner.values() if taking.owner != self.owner_of(taking.id)]
+        past.sort(key=lambda taking: taking.generation)
+        for taking in past[:-PAST_KEPT]:
+            by_owner = self.takings[taking.id]
+            del by_owner[taking.owner]
+            if not by_owner:
+                del self.takings[taking.id]
 
     def _forget(self) -> None:
         """Begins anew, but never forgets an id that was given out."""
         self._identity = (0, 0)
-        self._offset = 0
+        self._offset, self._print = 0, b""
         self._last_ids = []
         self.takings = {}
         self.unfinished = None

@@ -1,6 +1,6 @@
 // Windows of other kinds: several folders, nothing there yet, no server.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { until, VSCode } from "./support/editor.mjs";
@@ -13,7 +13,9 @@ describe("several folders", () => {
   let code;
   let window;
   before(async () => {
-    for (const { folder } of [second, third]) mkdirSync(folder);
+    mkdirSync(join(place.root, "library-itself"));
+    symlinkSync(join(place.root, "library-itself"), second.folder); // agents name it by its own path
+    mkdirSync(third.folder);
     for (const one of [place, second, third]) {
       const name = one.folder.split("/").at(-1);
       await agent(one, `s = client.session.create(name="session of ${name}").session\nclient.task.create(s.id, "task of ${name}")`);
@@ -63,8 +65,8 @@ describe("nothing there yet", () => {
     assert.equal(await window.hasCommand("Crewlog: Delete Task"), false);
     assert.ok(!existsSync(place.home), "looking leaves nothing behind");
     await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "New Task" }).click();
-    await window.pick("New list");
-    await window.answer("The very first");
+    await window.pick("In which list?", "New list");
+    await window.answer("What is to be done", "The very first");
     await window.see("Tasks", "The very first");
     await window.close();
   });

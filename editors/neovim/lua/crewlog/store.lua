@@ -39,6 +39,7 @@ M.SESSIONS_PAGE = 100
 
 local listeners = {} ---@type fun(topic: crewlog.Topic, data: table)[]
 local wanted = {} ---@type table<string, true> lists whose tasks are to be there, after a restart too
+local told = false -- of an error since the server began; the others are in the sidebar
 local age = 0 -- of the server: an answer of an earlier one is no news
 
 local EVENTS = { tasks = "CrewlogTasksChanged", sessions = "CrewlogSessionsChanged", plans = "CrewlogPlansChanged", team = "CrewlogTeamChanged" }
@@ -77,11 +78,15 @@ end
 local function ask(topic, method, params, take)
   local mine = age
   client.request(method, params, function(err, result)
-    if mine ~= age then
+    if mine ~= age or (err and err.data.kind == "disconnected") then
       return -- of a server that is gone, or asked anew since
     end
     M.errors[topic] = err
     if err then
+      if not told then
+        told = true
+        vim.notify("crewlog: " .. err.message, vim.log.levels.ERROR)
+      end
       changed(topic, { error = err })
     else
       take(result)
@@ -289,6 +294,7 @@ client.on_ready(function(watched)
 end)
 
 client.on_state(function(state, reason)
+  told = told and state ~= "starting"
   if state == "stopped" then
     age = age + 1
     M.lists, M.sessions, M.plans, M.rosters, M.loaded, M.errors = {}, {}, {}, {}, {}, {}

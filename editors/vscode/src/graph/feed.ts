@@ -119,7 +119,7 @@ export class GraphFeed {
   /** A list may be of another project than the window's, of which the server would not tell by itself. */
   private async subscribe(): Promise<void> {
     if (this.subscription) return;
-    const params = { topics: ["task" as const], listIds: [this.listId], allProjects: true };
+    const params = { topics: ["task" as const, "session" as const], listIds: [this.listId], sessionIds: [this.listId] };
     this.subscription = (await this.wire.request("subscribe", params)).subscriptionId;
   }
 

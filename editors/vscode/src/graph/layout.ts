@@ -30,7 +30,7 @@ export interface Layout {
   /** Left and top of each box. */
   x: number[];
   y: number[];
-  /** For each edge the points that its line goes by, x and y in turn. */
+  /** For each edge the points that its line goes by, x and y in turn; none for a task that waits for itself. */
   lines: number[][];
 }
 
@@ -53,7 +53,15 @@ export function layOut(request: LayoutRequest): Layout {
   const alone = groups.filter((group) => group.edges.length === 0).flatMap((group) => group.members);
   const joined = groups.filter((group) => group.edges.length > 0);
   const direction = request.direction ?? fittingDirection(joined, request);
-  const result: Layout = { sequence, direction, width: 0, height: 0, x: Array(count).fill(0), y: Array(count).fill(0), lines: [] };
+  const result: Layout = {
+    sequence,
+    direction,
+    width: 0,
+    height: 0,
+    x: Array(count).fill(0),
+    y: Array(count).fill(0),
+    lines: request.edges.map(() => []),
+  };
   for (const group of joined) layOutGroup(group, request, result);
   joined.sort((a, b) => b.height - a.height || (a.members[0] ?? 0) - (b.members[0] ?? 0));
 
@@ -108,7 +116,7 @@ function grouped({ count, edges }: LayoutRequest): Group[] {
     group.members.push(index);
     groups.set(at, group);
   }
-  for (const [index, [from]] of edges.entries()) groups.get(root(from))?.edges.push(index);
+  for (const [index, [from, to]] of edges.entries()) if (from !== to) groups.get(root(from))?.edges.push(index);
   return [...groups.values()];
 }
 

@@ -1,22 +1,35 @@
 import type { ContentBlock, Message } from "../protocol";
-import { lines } from "../text";
+import { count, line, lines } from "../text";
 
 const LONGEST = 20_000;
 
 /** Messages as plain text: a heading line for each, what follows it indented, so that VS Code folds it. */
 export function transcriptText(agent: string, messages: Message[]): string {
-  const out = [`Transcript of ${lines(agent, 200)}: ${messages.length} messages`, ""];
+  const out = [`Transcript of ${line(agent)}: ${count(messages.length, "message")}`, ""];
   messages.forEach((message, index) => {
-    const when = message.timestamp ? `  ${lines(message.timestamp, 40)}` : "";
-    out.push(`${index + 1}. ${lines(String(message.role), 40)}${message.metadata?.is_error === true ? " (error)" : ""}${when}`);
-    for (const block of message.content ?? []) for (const text of blockText(block).split("\n")) out.push(text === "" ? "" : `    ${text}`);
+    const role = line(typeof message.role === "string" ? message.role : "", 40) || "(no role)";
+    const heading = `${index + 1}. ${role}${message.metadata?.is_error === true ? " (error)" : ""}`;
+    out.push([heading, when(message.timestamp)].filter(Boolean).join(" · "));
+    const blocks = Array.isArray(message.content) ? message.content : undefined;
+    const texts = blocks?.map(blockText) ?? [shown(JSON.stringify(message, null, 2))]; // what is no message is shown as it is
+    for (const text of texts) for (const part of text.split("\n")) out.push(part === "" ? "" : `    ${part}`);
     out.push("");
   });
   return `${out.join("\n")}\n`;
 }
 
+/** The time in local time; as it is where it cannot be read; "" for none. */
+function when(timestamp: unknown): string {
+  if (typeof timestamp !== "string" || timestamp === "") return "";
+  const date = new Date(timestamp);
+  if (Number.isNaN(date.getTime())) return line(timestamp, 40);
+  const two = (n: number) => String(n).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
 function blockText(block: ContentBlock): string {
-  switch (block.type) {
+  switch (block?.type) {
     case "text":
       return shown(block.text ?? "");
     case "thinking":
@@ -30,7 +43,7 @@ function blockText(block: ContentBlock): string {
     case "tool_reference":
       return `(tool ${shown(block.tool_name ?? "")})`;
     default:
-      return `(${shown(String(block.type))})`;
+      return shown(JSON.stringify(block, null, 2));
   }
 }
 

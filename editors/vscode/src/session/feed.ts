@@ -222,7 +222,7 @@ export class SessionFeed {
   /** A session may be of another project than the window's, of which the server would not tell by itself. */
   private async subscribe(): Promise<void> {
     if (this.subscription) return;
-    const params = { topics: ["session" as const], sessionIds: [this.sessionId], allProjects: true };
+    const params = { topics: ["session" as const], sessionIds: [this.sessionId] };
     this.subscription = (await this.wire.request("subscribe", params)).subscriptionId;
   }
 }

@@ -41,7 +41,7 @@ export class Server {
       processId: process.pid,
       rootUri: null,
       capabilities: {},
-      initializationOptions: { home, cwd, durability: "process" },
+      initializationOptions: { home, cwd, durability: "process", subscribe: {} },
     });
     await connection.sendNotification("initialized", {});
     return new Server(child, connection);
@@ -56,8 +56,16 @@ export class Server {
     }
   }
 
+  private readonly handlers = new Map<string, ((params: Notifications[keyof Notifications]) => void)[]>();
+
+  /** A connection takes one handler for a notification; several pages may want to be told. */
   on<N extends keyof Notifications>(method: N, handler: (params: Notifications[N]) => void): void {
-    this.connection.onNotification(method, handler);
+    const handlers = this.handlers.get(method) ?? [];
+    this.handlers.set(method, handlers);
+    handlers.push(handler as (params: Notifications[keyof Notifications]) => void);
+    this.connection.onNotification(method, (params: Notifications[N]) => {
+      for (const each of handlers) each(params);
+    });
   }
 
   async stop(): Promise<void> {

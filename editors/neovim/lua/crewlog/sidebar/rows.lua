@@ -316,10 +316,11 @@ function M.all(options)
     local expanded = options.expanded("section\1" .. section, true)
     rows[#rows + 1] = section_row(section, trailing(section), expanded, signs)
     local topic = LOADED[section]
+    local err = store.errors[topic] or (topic == "team" and store.errors.lists) or nil
     if not expanded then
       -- nothing below
-    elseif store.errors[topic] then
-      rows[#rows + 1] = hint(section, "error\1" .. section, store.errors[topic].message, "CrewlogError")
+    elseif err then
+      rows[#rows + 1] = hint(section, "error\1" .. section, err.message, "CrewlogError")
     elseif store.loaded[topic] then
       add[section](rows, signs, options)
     elseif client.state ~= "failed" then

@@ -27,7 +27,7 @@ export function linePath(points: readonly number[], from: Place, to: Place, dire
   const onward = to[along] >= from[along] + from[length];
   const backward = from[along] >= to[along] + to[length];
   const written = (u: number, v: number) => (direction === "right" ? `${round(u)} ${round(v)}` : `${round(v)} ${round(u)}`);
-  if (!onward && !backward) return loopPath(at, written);
+  if (!onward && !backward) return loopPath(from);
   const sign = onward ? 1 : -1;
   const middle = (place: Place) => place[across] + place[breadth] / 2;
   const start: [number, number] = [onward ? from[along] + from[length] : from[along], middle(from)];
@@ -50,14 +50,11 @@ export function linePath(points: readonly number[], from: Place, to: Place, dire
   return path + head(u, v, sign, 0, written);
 }
 
-/** A task that waits for itself. */
-function loopPath(at: readonly [number, number][], written: (u: number, v: number) => string): string {
-  const [first, ...rest] = at;
-  if (!first || rest.length === 0) return "";
-  const [u, v] = rest[rest.length - 1] ?? first;
-  const [lastU, lastV] = rest[rest.length - 2] ?? first;
-  const far = Math.hypot(u - lastU, v - lastV) || 1;
-  return `M${written(...first)}${rest.map((point) => `L${written(...point)}`).join("")}${head(u, v, (u - lastU) / far, (v - lastV) / far, written)}`;
+/** A task that waits for itself: a loop at its right side, narrower than the gap to its neighbour. */
+function loopPath({ x, y, width, height }: Place): string {
+  const [u, top, bottom, far] = [x + width, y + height * 0.3, y + height * 0.7, x + width + 20];
+  const written = (a: number, b: number) => `${round(a)} ${round(b)}`;
+  return `M${written(u, top)}C${written(far, top)} ${written(far, bottom)} ${written(u, bottom)}${head(u, bottom, -1, 0, written)}`;
 }
 
 /** Two strokes back from the end; `du`, `dv`: where the line goes there, of length 1. */
