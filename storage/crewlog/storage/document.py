@@ -15,7 +15,8 @@ Stamp = tuple[int, int, int]
 class DocumentFile:
     """The file at `path`. Not thread-safe. Raises `StorageFailed`.
 
-    Two changes within one tick of the file system's clock are told apart by the inode, which a replacement always changes.
+    Two changes within one tick of the file system's clock are told apart by the inode, which a replacement always changes, and by the
+    time, which each replacement has of its own.
     """
 
     def __init__(self, path: str, *, durability: Durability = POWER, root: str | None = None) -> None:

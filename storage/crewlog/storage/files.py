@@ -11,6 +11,7 @@ import errno
 import itertools
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -190,6 +191,7 @@ def stage(path: str, content: bytes, durability: Durability, folder: str = "") -
     try:
         try:
             write_all(descriptor, content)
+            _stamp(descriptor)
             durability.replacing(descriptor)
         finally:
             os.close(descriptor)
@@ -197,6 +199,20 @@ def stage(path: str, content: bytes, durability: Durability, folder: str = "") -
         unlink_quietly(temporary)
         raise StorageFailed.from_os(error, path) from error
     return temporary
+
+
+if os.utime in os.supports_fd:
+
+    def _stamp(descriptor: int) -> None:
+        """Gives the file a time of its own: the system's are as coarse as its clock's tick, and the number of a file that was replaced
+        is soon another's, so that a file replaced twice within a tick could not be told from what it was.
+        """
+        now = time.time_ns()
+        os.utime(descriptor, ns=(now, now))
+else:  # not on this platform: Windows
+
+    def _stamp(descriptor: int) -> None:
+        pass
 
 
 def replace_file(path: str, content: bytes, durability: Durability = POWER) -> os.stat_result:

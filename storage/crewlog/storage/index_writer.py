@@ -272,6 +272,27 @@ class Writer:
                 self._connection.execute("UPDATE numbers SET value = value + ? WHERE name = ?", (more, name))
 
 
+class Difference(msgspec.Struct):
+    """What an index does not know, or knows no longer. `unknown`: the paths of logs; logs that were written to just now are left out."""
+
+    unknown: list[str]
+    changed: int
+    gone: int
+
+
+def difference(connection: sqlite3.Connection, home: Home) -> Difference:
+    """Raises `NoIndex`, and what SQLite raises where the database is damaged (`FAILURES`)."""
+    known = {
+        (folder, name): load(state, (folder, name), id, summary_decoder).log
+        for id, folder, name, state in connection.execute("SELECT id, folder, name, state FROM files")
+    }
+    logs = list_logs(home)
+    now = time.time_ns()
+    settled = [log for log in logs if is_settled(log.status.st_mtime_ns, now)]
+    changed = [log for log in settled if log.key in known and not known[log.key].fits(log.status)]
+    return Difference([log.path for log in settled if log.key not in known], len(changed), len(known.keys() - {log.key for log in logs}))
+
+
 def list_logs(home: Home) -> list[Log]:
     found = []
     for folder in _scan(home.projects):

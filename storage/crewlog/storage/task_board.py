@@ -7,7 +7,7 @@ somebody else created or removed a file, and a file's own stamp whether it is an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -83,6 +83,11 @@ class TaskBoard:
             raise StorageFailed(path, "EBADMSG", "it is no task just now; somebody may be writing it: try again, or repair it")
         return task
 
+    def first_claimable(self, match: Mapping[str, msgspec.Raw] | None) -> Task | None:
+        """As of the index, but for tasks whose files cannot be read: somebody may be writing them."""
+        files = self.folder.files if self.folder is not None else {}
+        return self.index.first_claimable(match, {task_id for name in self._damaged if name in files and (task_id := files[name].task_id)})
+
     def put(self, task: Task) -> None:
         self.index.put(task)
         self.claims.schedule(task.id)
@@ -133,6 +138,20 @@ class TaskBoard:
         return number
 
     # --- what is written ---
+
+    def settled(self, change: Callable[[], dict[str, Task]]) -> dict[str, Task]:
+        """What `change` makes of the tasks, when the files of all that it changes are as they were read: what somebody edited in place
+        is read first. Raises what `change` raises, and `StorageFailed` for a task whose file cannot be read.
+        """
+        while True:
+            changed = change()
+            known = [self.index.tasks[id] for id in changed if id in self.index.tasks]
+            current = [self.is_current(task) for task in known]
+            for task in known:
+                if task.id in self.index.tasks:
+                    self.require(task.id)
+            if all(current):
+                return changed
 
     def write(self, changed: Mapping[str, Task], line: Line) -> None:
         """Files first, memory after: what fails on disk has not happened."""

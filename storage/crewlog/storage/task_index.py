@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 
 import msgspec
 
@@ -74,10 +74,10 @@ class TaskIndex:
     def is_claimable(self, task: Task) -> bool:
         return task.status != TaskStatus.COMPLETED and not self._owner_of(task) and not open_blockers(task, self.tasks)
 
-    def first_claimable(self, match: Mapping[str, msgspec.Raw] | None = None) -> Task | None:
-        """The claimable task of the lowest id; with `match` the lowest whose metadata has those keys and values."""
-        if match:
-            return next((task for task in self.claimable() if _matches(task, match)), None)
+    def first_claimable(self, match: Mapping[str, msgspec.Raw] | None = None, but: Container[str] = ()) -> Task | None:
+        """The claimable task of the lowest id, `but` those; with `match` the lowest whose metadata has those keys and values."""
+        if match or but:
+            return next((task for task in self.claimable() if task.id not in but and _matches(task, match or {})), None)
         while self._heap:
             task_id = self._heap[0][1]
             if task_id in self._claimable:

@@ -7,6 +7,7 @@ under the list's lock. How that is found out at a cost that does not grow with t
 from __future__ import annotations
 
 import builtins
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -98,9 +99,11 @@ class TaskStore:
                 active_form=active_form,
                 metadata=merge_metadata({}, metadata or {}),
             )
-            changed = {task.id: task}
-            if blocks or blocked_by:
-                changed = with_dependencies({**self._tasks, **changed}, task, blocks=blocks, blocked_by=blocked_by)
+
+            def change() -> dict[str, Task]:
+                return with_dependencies({**self._tasks, task.id: task}, task, blocks=blocks, blocked_by=blocked_by)
+
+            changed = self._board.settled(change) if blocks or blocked_by else {task.id: task}
             self._board.write(changed, Line(0, ids=builtins.list(changed), high=number))
             self._board.next = number + 1
             created = self._board.claims.shown(self._tasks[task.id])
@@ -146,17 +149,22 @@ class TaskStore:
             self._delete(id, held)
             return None
         with self._changing(id):
-            task = self._board.require(id)
-            self._board.claims.check_held(task, held)
-            changed = with_dependencies(
-                self._tasks,
-                updated(task, update),
-                blocks=update.add_blocks,
-                blocked_by=update.add_blocked_by,
-                remove_blocks=update.remove_blocks,
-                remove_blocked_by=update.remove_blocked_by,
-            )
-            changed = {key: value for key, value in changed.items() if value != self._tasks[key]}
+
+            def change() -> dict[str, Task]:
+                task = self._board.require(id)
+                self._board.claims.check_held(task, held)
+                changed = with_dependencies(
+                    self._tasks,
+                    updated(task, update),
+                    blocks=update.add_blocks,
+                    blocked_by=update.add_blocked_by,
+                    remove_blocks=update.remove_blocks,
+                    remove_blocked_by=update.remove_blocked_by,
+                )
+                return {key: value for key, value in changed.items() if value != self._tasks[key]}
+
+            changed = self._board.settled(change)
+            task = self._tasks[id]
             takings = []
             if update.owner and update.owner != self._board.claims.owner_now(task):
                 takings.append(self._board.claims.new_taking(id, update.owner))
@@ -188,12 +196,13 @@ class TaskStore:
             return None
         with self._changing():
             while True:
-                found = self._board.index.first_claimable(wanted)
+                found = self._board.first_claimable(wanted)
                 if found is None:
                     return None
                 if self._board.is_current(found):
-                    break
-            task, _ = self._claim(found, owner, lease_ms)
+                    with contextlib.suppress(Blocked):  # somebody opened a blocker again by hand, which is known now
+                        task, _ = self._claim(found, owner, lease_ms)
+                        break
         self._tell()
         return task
 
@@ -201,7 +210,7 @@ class TaskStore:
         """The claimable task of the lowest number: unowned, not completed, every blocker completed or gone."""
         with self._mutex:
             self._board.refresh_all()
-            return self._board.index.first_claimable(_wanted(match))
+            return self._board.first_claimable(_wanted(match))
 
     def renew(self, id: str, owner: str, *, lease_ms: int | None = None, generation: int | None = None, at_least: bool = False) -> Task:
         """Lets the lease begin anew, of `lease_ms` or as long as before; with `at_least` it ends no earlier than it would. No change of
@@ -357,7 +366,7 @@ class TaskStore:
     def _delete(self, id: str, held: Claim | None) -> None:
         with self._changing(id):
             self._board.claims.check_held(self._board.require(id), held)
-            self._board.remove(id, without(self._tasks, id))
+            self._board.remove(id, self._board.settled(lambda: without(self._tasks, id)))
         self._tell()
 
     def _tell(self) -> None:

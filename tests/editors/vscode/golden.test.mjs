@@ -55,7 +55,7 @@ describe("golden data in the sidebar", { skip: noGolden }, () => {
     await window.only("Team");
     await window.row("Team", "alice").click();
     await window.page.locator(".tab", { hasText: "alice" }).waitFor();
-    await until("its messages are shown", async () => (await window.editorText()).includes("after checkpoint"));
+    await window.inPage("its messages are shown", (frame) => frame.locator("#feed").getByText("after checkpoint"));
     await window.shot("transcript");
   });
 

@@ -125,9 +125,9 @@ describe("sessions, plans and the server", () => {
 
   test("a member's transcript opens, and grows", async () => {
     await window.row("Team", "ada").click();
-    await until("it is shown", async () => (await window.editorText()).includes("You are ada."));
+    await window.inPage("it is shown", (frame) => frame.locator("#feed").getByText("You are ada."));
     await agent(place, `client.transcript.append("${session}", "ada", [{"role": "assistant", "content": [{"type": "text", "text": "And so I am."}]}])`);
-    await until("what was added is shown", async () => (await window.editorText()).includes("And so I am."));
+    await window.inPage("what was added is shown", (frame) => frame.locator("#feed").getByText("And so I am."));
     await window.shot("transcript");
   });
 

@@ -226,6 +226,7 @@ end
 
 start = function()
   require("crewlog.store") -- it listens, whoever needed the server first
+  require("crewlog.plans") -- so does this
   local cmd, trouble = M.command()
   if trouble then
     return give_up(trouble, ":checkhealth crewlog tells more.")

@@ -112,10 +112,10 @@ export class Board {
     return this.refreshing.request();
   }
 
-  /** Reads the tasks of a list if they were not read yet. Never rejects: the list has a `problem` then. */
+  /** Reads the tasks of a list if that was not tried yet. Never rejects: the list has a `problem` then, until something changes in it. */
   async load(listId: string): Promise<void> {
     const entry = this.entries.get(listId);
-    if (entry !== undefined && entry.tasks === undefined) await this.readTasks(entry);
+    if (entry !== undefined && entry.tasks === undefined && entry.problem === undefined) await this.readTasks(entry);
   }
 
   /** Reads how many messages the transcripts of the teams have: the server tells nobody of those. */
@@ -148,6 +148,8 @@ export class Board {
     entry.modified = new Date().toISOString();
     if (entry.loading !== undefined) {
       void entry.loading.then(() => this.readTasks(entry)); // what is being read may be older than this
+    } else if (entry.problem !== undefined) {
+      void this.readTasks(entry);
     } else if (entry.tasks !== undefined && change.revision > entry.revision) {
       if (change.revision === entry.revision + 1) {
         for (const task of change.changed) entry.tasks.set(task.id, task);

@@ -117,8 +117,18 @@ export function registerViews(parts: Parts): Views {
   atMidnight();
 
   const tellState = () => {
-    const text = crew.state === "failed" ? "The server does not run: what is shown may be old." : undefined;
-    for (const view of [tasks, sessionsView, plansView, team]) view.message = text;
+    const stale = crew.state === "failed" || crew.state === "missing";
+    // an empty view says by its welcome what to do; a message would stand in its place
+    const tell = (view: TreeView<Row>, empty: boolean) => {
+      view.message = stale && !empty ? "The server does not run: what is shown may be old." : undefined;
+    };
+    tell(
+      tasks,
+      board.lists().every(({ counts }) => counts.total === 0),
+    );
+    tell(sessionsView, sessions.all().length === 0);
+    tell(plansView, plans.all.length === 0);
+    tell(team, teamRows(board.teams(), Date.now()).length === 0);
   };
 
   context.subscriptions.push(

@@ -33,18 +33,8 @@ export class VSCode {
   static async start({ home, settings = {}, trust = false, path }) {
     const folder = mkdtempSync(join(tmpdir(), "crewlog-vscode-"));
     const user = join(folder, "user");
-    const all = {
-      ...JSON.parse(readFileSync(join(HERE, "settings.json"), "utf8")),
-      "security.workspace.trust.enabled": trust,
-      "crewlog.server.path": CREWLOG,
-      "crewlog.server.home": home,
-      "crewlog.owner": "you",
-      ...settings,
-    };
-    for (const kind of ["User", "Machine"]) {
-      mkdirSync(join(user, kind), { recursive: true });
-      writeFileSync(join(user, kind, "settings.json"), JSON.stringify(all));
-    }
+    const own = { "security.workspace.trust.enabled": trust, "crewlog.server.path": CREWLOG, "crewlog.server.home": home, "crewlog.owner": "you" };
+    writeSettings(user, { ...own, ...settings });
     writeFileSync(join(folder, "config.yaml"), "auth: none\n");
     const port = await freePort();
     const base = ["--config", join(folder, "config.yaml"), "--user-data-dir", user, "--extensions-dir", join(folder, "extensions")];
@@ -67,11 +57,16 @@ export class VSCode {
     const url = `http://127.0.0.1:${port}`;
     await until("code-server answers", async () => (await fetch(`${url}/healthz`)).ok);
     const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER });
-    return new VSCode(folder, server, url, browser);
+    return new VSCode(folder, server, url, browser, own);
   }
 
-  constructor(folder, server, url, browser) {
-    Object.assign(this, { folder, server, url, browser });
+  constructor(folder, server, url, browser, own) {
+    Object.assign(this, { folder, server, url, browser, own });
+  }
+
+  /** The user changes settings, from what they were at the start. */
+  change(settings) {
+    writeSettings(join(this.folder, "user"), { ...this.own, ...settings });
   }
 
   /** A window on a folder or a .code-workspace file. `shows`: whether to wait for the Tasks view to have come up. */
@@ -100,6 +95,14 @@ export class VSCode {
     this.server.kill("SIGTERM");
     await ended;
     await removed(this.folder);
+  }
+}
+
+function writeSettings(user, settings) {
+  const quiet = JSON.parse(readFileSync(join(HERE, "settings.json"), "utf8"));
+  for (const kind of ["User", "Machine"]) {
+    mkdirSync(join(user, kind), { recursive: true });
+    writeFileSync(join(user, kind, "settings.json"), JSON.stringify({ ...quiet, ...settings }));
   }
 }
 
