@@ -74,9 +74,10 @@ def _moment(text: str) -> int | None:
 
 def term_pattern(term: Term) -> re.Pattern[str]:
     """Finds the term as a word: bounded where its own ends are letters of an alphabet, anywhere for others (CJK, punctuation)."""
-    before = r"(?<![a-z0-9_])" if _is_latin(term.text[0]) else ""
+    text = re.escape(term.text)
+    before = rf"(?<![a-z0-9_]{text})" if _is_latin(term.text[0]) else ""  # behind the text, which is so looked for as plain text is: fast
     after = r"(?![a-z0-9_])" if _is_latin(term.text[-1]) and not term.prefix else ""
-    return re.compile(before + re.escape(term.text) + after)
+    return re.compile(text + before + after)
 
 
 def _is_latin(character: str) -> bool:
