@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 
@@ -13,7 +14,7 @@ OURS = "crewlog"
 
 
 class Measured(msgspec.Struct, kw_only=True):
-    """One row of the table. `value` and `rivals` are medians in `unit`; `ratio` is ours to the rival that the mark names.
+    """One row of the table. `value` and `rivals` are medians in `unit`; `ratio` is ours to the rival that the mark names, or to the first.
 
     `met` is None where a row has no mark. `durability` says what both sides promised; `note` what else was seen.
     """
@@ -57,7 +58,7 @@ def compared(name: str, unit: str, samples: Samples, marks: list[Mark], *, scale
     """A row from samples; `scale` turns them into `unit`. Every mark must be met."""
     medians = {rival: statistics.median(values) * scale for rival, values in samples.items()}
     ours = medians.pop(OURS)
-    ratios = [ours / medians[mark.rival] for mark in marks]
+    ratios = [ours / medians[mark.rival] for mark in marks] or [ours / next(iter(medians.values()))] if medians else []
     return Measured(
         name=name,
         unit=unit,
@@ -82,6 +83,23 @@ def within(name: str, unit: str, samples: list[float], limits: Mapping[float, fl
         met=all(found[quantile] <= limit for quantile, limit in limits.items()),
         durability=durability,
         note=", ".join(f"p{quantile * 100:g} {value:.3g} {unit}" for quantile, value in found.items()),
+    )
+
+
+def growth(name: str, row: Measured, small: Measured, times: float, *, at_most: float | None = None) -> Measured:
+    """How the cost of `row` compares with that of `small`, which had `times` less to do. The mark: it grows as the work does at the most
+    (a quarter more is what a busy machine makes of that), or `at_most`.
+    """
+    limit = times * 1.25 if at_most is None else at_most
+    cost = row.value / small.value
+    exponent = math.log(cost) / math.log(times) if cost > 0 else 0.0
+    return Measured(
+        name=name,
+        unit="×",
+        value=cost,
+        mark=f"≤ {limit:.3g}× for {times:,.0f}× the data",
+        met=cost <= limit,
+        note=f"grows as the data to the power of {exponent:.2f}",
     )
 
 

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from crewlog.storage import PROCESS, History, SessionManager, TaskStore, TaskUpdate
+from crewlog.storage import POWER, PROCESS, History, SessionManager, TaskStore, TaskUpdate
+from crewlog.storage.files import Durability
 from crewlog.storage.sessions import SessionStore
 
-from .harness import OURS, Mark, Measured, Samples, compared, interleaved, within
+from .harness import OURS, Mark, Measured, compared, growth, interleaved, percentile, within
 from .pipes import YARDSTICKS
 from .samples import message
 
@@ -30,7 +32,19 @@ Row = Callable[[Path, bool], list[Measured]]
 
 
 def rows() -> list[Row]:
-    return [append, snapshot, snapshot_after_compaction, snapshot_after_append, listing, tasks, find_claimable, claims, load_tasks, history]
+    return [
+        append,
+        snapshot,
+        snapshot_after_compaction,
+        snapshot_after_append,
+        listing,
+        tasks,
+        tasks_synced,
+        find_claimable,
+        claims,
+        load_tasks,
+        history,
+    ]
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -49,9 +63,9 @@ def _line(number: int, kind: str = "message", data: bytes = RAW_MESSAGE) -> byte
     return head.encode() + data + b"}\n"
 
 
-def _session(folder: Path, entries: int, *, compacted_at: int = 0) -> str:
+def _session(folder: Path, entries: int, name: str = "s", *, compacted_at: int = 0) -> str:
     """A session of so many entries of 2 KB; its path."""
-    store = _manager(folder).create(str(folder))
+    store = _manager(folder, name).create(str(folder))
     store.close()
     data = json.dumps(message(1_850)).encode()
     compaction = json.dumps({"summary": "what was said"}).encode()
@@ -64,10 +78,12 @@ def _session(folder: Path, entries: int, *, compacted_at: int = 0) -> str:
 
 
 def append(folder: Path, quick: bool) -> list[Measured]:
-    count, rounds = (300, 3) if quick else (3_000, 9)
-    store = _manager(folder).create(str(folder))
+    """Behind logs of three sizes: what is there already must cost nothing."""
+    count, rounds = (100, 3) if quick else (2_000, 9)
+    sizes = (10, 100, 1_000) if quick else (500, 5_000, 50_000)
+    stores = {size: _manager(folder, f"a{size}").open_path(_session(folder, size, f"a{size}")) for size in sizes}
 
-    def ours() -> list[float]:
+    def ours(store: SessionStore) -> list[float]:
         return [timed(lambda: [store.append_message(RAW_MESSAGE) for _ in range(count)]) / count]
 
     def yardstick() -> list[float]:
@@ -75,8 +91,20 @@ def append(folder: Path, quick: bool) -> list[Measured]:
             entry = {"kind": "message", "id": "aabbccdd", "parent_id": "aabbccdd", "timestamp": "2026-03-01T09:30:00Z", "data": MESSAGE}
             return [timed(lambda: [file.write(json.dumps(entry).encode() + b"\n") for _ in range(count)]) / count]
 
-    samples = interleaved({OURS: ours, DUMPS: yardstick}, rounds)
-    return [compared("append of a 1.5 KB message", "µs", samples, [Mark(DUMPS, 0.45)], scale=1e6, durability="process")]
+    runs: dict[str, Callable[[], list[float]]] = {str(size): partial(ours, store) for size, store in stores.items()}
+    samples = interleaved({**runs, DUMPS: yardstick}, rounds)
+    rows = [
+        compared(
+            f"append of a 1.5 KB message to a log of {size:,}",
+            "µs",
+            {OURS: samples[str(size)], DUMPS: samples[DUMPS]},
+            [Mark(DUMPS, 0.45)],
+            scale=1e6,
+            durability="process",
+        )
+        for size in sizes
+    ]
+    return [*rows, growth("growth of append", rows[-1], rows[0], sizes[-1] / sizes[0], at_most=1.5)]
 
 
 def _with_loads(path: str) -> int:
@@ -104,76 +132,114 @@ def _open_and_snapshot(folder: Path, path: str) -> int:
     return count
 
 
-def _against_loads(name: str, folder: Path, path: str, ratio: float, rounds: int) -> Measured:
+def _against_loads(name: str, folder: Path, path: str, ratio: float | None, rounds: int) -> Measured:
     samples = interleaved(
         {OURS: lambda: [timed(lambda: _open_and_snapshot(folder, path))], LOADS: lambda: [timed(lambda: _with_loads(path))]}, rounds
     )
-    return compared(name, "ms", samples, [Mark(LOADS, ratio)], scale=1e3)
+    return compared(name, "ms", samples, [] if ratio is None else [Mark(LOADS, ratio)], scale=1e3)
 
 
 def snapshot(folder: Path, quick: bool) -> list[Measured]:
-    found = []
-    for entries in (100, 1_000, 2_000) if quick else (1_000, 10_000, 50_000):
+    found: list[Measured] = []
+    sizes = (20, 200, 2_000) if quick else (500, 5_000, 10_000, 50_000)
+    for entries in sizes:
         path = _session(folder, entries)
-        row = _against_loads(f"open + snapshot, {entries:,} entries", folder, path, 0.35, 3 if quick else 5)
+        ratio = 0.35 if entries >= 10_000 or quick else None
+        row = _against_loads(f"open + snapshot, {entries:,} entries", folder, path, ratio, 3 if quick else 5)
         tracemalloc.start()
         _open_and_snapshot(folder, path)
-        row.note = f"peak memory {tracemalloc.get_traced_memory()[1] / os.path.getsize(path):.2f}× the file"
+        peak = tracemalloc.get_traced_memory()[1] / os.path.getsize(path)
         tracemalloc.stop()
         found.append(row)
+    found.append(growth("growth of open + snapshot", found[-1], found[0], sizes[-1] / sizes[0]))
+    found.append(
+        Measured(name=f"peak memory of the snapshot of {sizes[-1]:,}", unit="× the file", value=peak, mark="≤ 1.5×", met=peak <= 1.5)
+    )
     return found
 
 
 def snapshot_after_compaction(folder: Path, quick: bool) -> list[Measured]:
-    entries = 1_000 if quick else 10_000
-    path = _session(folder, entries, compacted_at=entries * 9 // 10)
-    return [_against_loads("the same with a compaction at 90 %", folder, path, 0.2, 3 if quick else 5)]
+    found = []
+    sizes = (20, 200, 2_000) if quick else (500, 5_000, 50_000)
+    for entries in sizes:
+        path = _session(folder, entries, compacted_at=entries * 9 // 10)
+        ratio = 0.2 if entries == sizes[-1] else None
+        found.append(_against_loads(f"the same with a compaction at 90 %, {entries:,} entries", folder, path, ratio, 3 if quick else 5))
+    return [*found, growth("growth of open + snapshot with a compaction", found[-1], found[0], sizes[-1] / sizes[0])]
 
 
 def snapshot_after_append(folder: Path, quick: bool) -> list[Measured]:
     """The cost beside that of joining the messages, which is the size of the reply."""
-    store: SessionStore = _manager(folder).open_path(_session(folder, 1_000 if quick else 50_000))
-    store.snapshot()
-    samples = []
-    for _ in range(5 if quick else 20):
-        store.append_message(RAW_MESSAGE)
-        whole = timed(store.snapshot)
-        messages = store.snapshot().messages
-        samples.append(max(0.0, whole - timed(lambda: b",".join(map(bytes, messages)))))  # noqa: B023  # called at once
-    return [within("snapshot again after one append, but for the reply's size", "ms", samples, {0.5: 2}, scale=1e3)]
+    found = []
+    for entries in (20, 200, 2_000) if quick else (500, 5_000, 50_000):
+        store: SessionStore = _manager(folder).open_path(_session(folder, entries))
+        store.snapshot()
+        wholes, joins = [], []
+        for _ in range(5 if quick else 20):
+            store.append_message(RAW_MESSAGE)
+            wholes.append(timed(store.snapshot))
+            messages = store.snapshot().messages
+            joins.append(timed(lambda: b",".join(map(bytes, messages))))  # noqa: B023  # called at once
+        store.close()
+        more = [max(0.0, whole - join) for whole, join in zip(wholes, joins)]
+        row = within(f"snapshot of {entries:,} again after one append, but for the reply's size", "ms", more, {0.5: 2}, scale=1e3)
+        row.rivals = {"joining the messages": percentile(joins, 0.5) * 1e3}
+        row.note += f", whole {percentile(wholes, 0.5) * 1e3:.3g} ms"
+        found.append(row)
+    return found
 
 
 def listing(folder: Path, quick: bool) -> list[Measured]:
-    sessions, lines = (50, 20) if quick else (1_000, 130)
+    lines = 20 if quick else 130
+    sizes = (5, 15, 50) if quick else (10, 100, 1_000)
     block = b"".join(_line(number) for number in range(1, lines + 1))
-    projects = str(folder / "s")
-    for _ in range(sessions):
-        store = _manager(folder).create(str(folder))
-        store.close()
-        with open(store.path, "ab") as file:
-            file.write(block)
+    colds, agains = [], []
+    for sessions in sizes:
+        projects = folder / f"s{sessions}"
+        for _ in range(sessions):
+            store = _manager(folder, projects.name).create(str(folder))
+            store.close()
+            with open(store.path, "ab") as file:
+                file.write(block)
 
-    def with_loads() -> None:
-        for entry in os.scandir(projects):
-            if entry.name.endswith(".jsonl"):
-                with open(entry.path, "rb") as file:
-                    for line in file:
-                        json.loads(line)
+        def with_loads(projects: Path = projects) -> None:
+            for entry in os.scandir(projects):
+                if entry.name.endswith(".jsonl"):
+                    with open(entry.path, "rb") as file:
+                        for line in file:
+                            json.loads(line)
 
-    def scan() -> list[float]:
-        return [timed(lambda: [entry.stat() for entry in os.scandir(projects)])]
+        def scan(projects: Path = projects) -> list[float]:
+            return [timed(lambda: [entry.stat() for entry in os.scandir(projects)])]
 
-    cold = interleaved({OURS: lambda: [timed(_manager(folder).list)], LOADS: lambda: [timed(with_loads)]}, 2 if quick else 3)
-    warm = _manager(folder)
-    warm.list()
-    again = interleaved({OURS: lambda: [timed(warm.list)], SCANDIR: scan}, 5 if quick else 20)
+        def cold(projects: Path = projects) -> list[float]:
+            return [timed(SessionManager(str(projects), durability=PROCESS).list)]
+
+        warm = SessionManager(str(projects), durability=PROCESS)
+        warm.list()
+        contenders = {OURS: cold, LOADS: lambda: [timed(with_loads)]}  # called at once
+        colds.append(
+            compared(
+                f"list of {sessions:,} sessions, nothing known",
+                "ms",
+                interleaved(contenders, 2 if quick else 3),
+                [Mark(LOADS, 0.25)] if sessions == sizes[-1] else [],
+                scale=1e3,
+            )
+        )
+        contenders = {OURS: lambda: [timed(warm.list)], SCANDIR: scan}  # noqa: B023
+        samples = interleaved(contenders, 5 if quick else 20)
+        agains.append(compared(f"list of {sessions:,} sessions again", "ms", samples, [Mark(SCANDIR, 5)], scale=1e3))
+    times = sizes[-1] / sizes[0]
     return [
-        compared(f"list of {sessions:,} sessions, nothing known", "ms", cold, [Mark(LOADS, 0.25)], scale=1e3),
-        compared("the same again", "ms", again, [Mark(SCANDIR, 5)], scale=1e3),
+        *colds,
+        growth("growth of the list, nothing known", colds[-1], colds[0], times),
+        *agains,
+        growth("growth of the list again", agains[-1], agains[0], times),
     ]
 
 
-def _store(folder: Path, name: str, count: int) -> TaskStore:
+def _store(folder: Path, name: str, count: int, durability: Durability = PROCESS) -> TaskStore:
     """A list of so many tasks, written as codebot would."""
     path = folder / name
     path.mkdir(parents=True)
@@ -181,54 +247,95 @@ def _store(folder: Path, name: str, count: int) -> TaskStore:
         task = {"id": str(number), "subject": f"task {number}", "status": "pending", "blocks": [], "blockedBy": []}
         (path / f"{number}.json").write_text(json.dumps(task, indent=2))
     (path / ".highwatermark").write_text(str(count))
-    store = TaskStore(durability=PROCESS)
+    store = TaskStore(durability=durability)
     store.set_dir(str(path))
     return store
 
 
 def tasks(folder: Path, quick: bool) -> list[Measured]:
-    rounds = 20 if quick else 200
-    found = []
-    slope: dict[str, list[float]] = {}
-    for size in (10, 100, 1_000) if quick else (10, 1_000, 10_000):
-        store = _store(folder, f"t{size}", size)
-        plain = folder / f"plain{size}"
-        plain.mkdir()
+    return _tasks(folder, (10, 100, 1_000) if quick else (10, 1_000, 10_000), 20 if quick else 200, PROCESS)
 
-        def rename(plain: Path = plain) -> list[float]:
-            def work() -> None:
-                (plain / "1.tmp").write_bytes(RAW_MESSAGE[:300])
-                os.replace(plain / "1.tmp", plain / "1.json")
 
-            return [timed(work)]
+def tasks_synced(folder: Path, quick: bool) -> list[Measured]:
+    return _tasks(folder, (10, 100, 1_000) if quick else (10, 1_000, 10_000), 5 if quick else 60, POWER)
 
-        def claim(store: TaskStore = store) -> list[float]:
-            took = timed(lambda: store.claim("1", "me"))
-            store.update("1", TaskUpdate(owner="", status="pending"))
-            return [took]
 
-        def change(store: TaskStore = store) -> list[float]:
-            return [timed(lambda: store.update("2", TaskUpdate(subject=str(time.perf_counter_ns()))))]
+def _tasks(folder: Path, sizes: Sequence[int], rounds: int, durability: Durability) -> list[Measured]:
+    """All sizes in turn, each change beside the replacement of one small file with the same durability (which `create` has two of)."""
+    synced = durability is POWER
+    told, rival = ("power", "write + fsync + rename") if synced else ("process", WRITE_RENAME)
+    plain = folder / "plain"
+    plain.mkdir()
 
-        def create(store: TaskStore = store) -> list[float]:
-            return [timed(lambda: store.create("one more"))]
+    def replace() -> None:
+        with open(plain / "1.tmp", "wb") as file:
+            file.write(RAW_MESSAGE[:300])
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        os.replace(plain / "1.tmp", plain / "1.json")
 
-        for name, run, ratio in (("claim", claim, 3), ("update", change, 3), ("create", create, 6)):
-            samples: Samples = interleaved({OURS: run, WRITE_RENAME: rename}, rounds)
-            row = compared(f"{name} in a list of {size:,}", "µs", samples, [Mark(WRITE_RENAME, ratio)], scale=1e6, durability="process")
-            slope.setdefault(name, []).append(row.value)
-            found.append(row)
-    for row in found[-3:]:
-        name = row.name.split()[0]
-        row.note += f" slope, largest to smallest list: {slope[name][-1] / slope[name][0]:.2f}×"
+    def claim(store: TaskStore) -> float:
+        took = timed(lambda: store.claim("1", "me"))
+        store.update("1", TaskUpdate(owner="", status="pending"))
+        return took
+
+    def claim_next(store: TaskStore) -> float:
+        took = timed(lambda: store.claim_next("me"))
+        store.update("1", TaskUpdate(owner="", status="pending"))
+        return took
+
+    def change(store: TaskStore) -> float:
+        return timed(lambda: store.update("2", TaskUpdate(subject=str(time.perf_counter_ns()))))
+
+    def create(store: TaskStore) -> float:
+        return timed(lambda: store.create("one more"))
+
+    stores = {size: _store(folder, f"t{size}", size, durability) for size in sizes}
+    found: list[Measured] = []
+    for name, run, ratio in (("claim", claim, 3), ("claimNext", claim_next, 3), ("update", change, 3), ("create", create, 6)):
+        runs: dict[str, Callable[[], list[float]]] = {
+            str(size): partial(lambda run, store: [run(store)], run, store) for size, store in stores.items()
+        }
+        samples = interleaved({**runs, rival: lambda: [timed(replace)]}, rounds)
+        rows = [
+            compared(
+                f"{name} in a list of {size:,}{', synced' if synced else ''}",
+                "µs",
+                {OURS: samples[str(size)], rival: samples[rival]},
+                [Mark(rival, ratio)],
+                scale=1e6,
+                durability=told,
+            )
+            for size in sizes
+        ]
+        larger = growth(f"growth of {name}{', synced' if synced else ''}", rows[-1], rows[0], sizes[-1] / sizes[0], at_most=1.5)
+        found += [*rows, larger]
+    for store in stores.values():
+        store.close()
     return found
 
 
 def find_claimable(folder: Path, quick: bool) -> list[Measured]:
-    store = _store(folder, "t", 1_000 if quick else 10_000)
-    store.find_claimable()
-    samples = [timed(store.find_claimable) for _ in range(200 if quick else 5_000)]
-    return [within("findClaimable", "µs", samples, {0.5: 20}, scale=1e6)]
+    hundred = {str(number): number for number in range(100)}
+    found = []
+    sizes = (10, 100, 1_000) if quick else (100, 1_000, 10_000)
+    for size in sizes:
+        store = _store(folder, f"t{size}", size)
+        store.find_claimable()
+
+        def look_up() -> list[float]:
+            return [timed(lambda: [hundred[key] for key in hundred])]
+
+        samples = interleaved(
+            {OURS: lambda: [timed(store.find_claimable)], "100 look-ups": look_up},  # noqa: B023  # called at once
+            200 if quick else 3_000,
+        )
+        row = within(f"findClaimable, {size:,} tasks", "µs", samples[OURS], {0.5: 20}, scale=1e6)
+        row.rivals = {"100 look-ups in a dict": percentile(samples["100 look-ups"], 0.5) * 1e6}
+        found.append(row)
+        store.close()
+    return [*found, growth("growth of findClaimable", found[-1], found[0], sizes[-1] / sizes[0], at_most=1.5)]
 
 
 def claims(folder: Path, quick: bool) -> list[Measured]:
@@ -272,59 +379,64 @@ def claims(folder: Path, quick: bool) -> list[Measured]:
     return [compared(f"claims of {processes} processes in a list of {size:,}", "claims/s", samples, mark, durability="process")]
 
 
+class _PlainTask(msgspec.Struct):
+    id: str
+    subject: str
+    status: str
+    blocks: list[str]
+    blockedBy: list[str]  # as it is in the files
+
+
 def load_tasks(folder: Path, quick: bool) -> list[Measured]:
-    size = 500 if quick else 10_000
-    _store(folder, "t", size).close()
-    path = str(folder / "t")
+    decoder = msgspec.json.Decoder(_PlainTask)
+    found = []
+    sizes = (10, 100, 500) if quick else (100, 1_000, 10_000)
+    for size in sizes:
+        _store(folder, f"t{size}", size).close()
+        path = str(folder / f"t{size}")
 
-    class Plain(msgspec.Struct):
-        id: str
-        subject: str
-        status: str
-        blocks: list[str]
-        blockedBy: list[str]
+        def yardstick(path: str = path) -> None:
+            for entry in os.scandir(path):
+                if entry.name.endswith(".json"):
+                    with open(entry.path, "rb") as file:
+                        decoder.decode(file.read())
 
-    decoder = msgspec.json.Decoder(Plain)
+        def ours(path: str = path, size: int = size) -> None:
+            store = TaskStore(durability=PROCESS)
+            store.set_dir(path)
+            if len(store.list()) != size:
+                raise RuntimeError("tasks are missing")
+            store.close()
 
-    def yardstick() -> None:
-        for entry in os.scandir(path):
-            if entry.name.endswith(".json"):
-                with open(entry.path, "rb") as file:
-                    decoder.decode(file.read())
-
-    def ours() -> None:
-        store = TaskStore(durability=PROCESS)
-        store.set_dir(path)
-        if len(store.list()) != size:
-            raise RuntimeError("tasks are missing")
-        store.close()
-
-    samples = interleaved({OURS: lambda: [timed(ours)], DECODE: lambda: [timed(yardstick)]}, 3 if quick else 7)
-    return [compared(f"load {size:,} task files", "ms", samples, [Mark(DECODE, 1.3)], scale=1e3)]
+        contenders = {OURS: lambda: [timed(ours)], DECODE: lambda: [timed(yardstick)]}  # called at once
+        samples = interleaved(contenders, 3 if quick else 7)
+        marks = [Mark(DECODE, 1.3)] if size == sizes[-1] else []
+        found.append(compared(f"load {size:,} task files", "ms", samples, marks, scale=1e3))
+    return [*found, growth("growth of loading task files", found[-1], found[0], sizes[-1] / sizes[0])]
 
 
 def history(folder: Path, quick: bool) -> list[Measured]:
-    lines = 5_000 if quick else 50_000
-    path = folder / "history.jsonl"
-    with path.open("w") as file:
-        for number in range(lines):
-            entry = {
-                "display": f"prompt {number} " + "x" * 100,
-                "pastedContents": {},
-                "timestamp": number,
-                "project": "/p",
-                "sessionId": "s",
-            }
-            file.write(json.dumps(entry) + "\n")
+    found = []
+    sizes = (50, 500, 5_000) if quick else (500, 5_000, 50_000)
+    for lines in sizes:
+        path = folder / f"history{lines}.jsonl"
+        with path.open("w") as file:
+            for number in range(lines):
+                prompt = {"display": f"prompt {number} " + "x" * 100, "pastedContents": {}, "timestamp": number, "project": "/p"}
+                file.write(json.dumps({**prompt, "sessionId": "s"}) + "\n")
 
-    def ours() -> None:
-        page, _ = History(str(path), "/p").list(limit=50)
-        if page[0].display.split()[1] != str(lines - 1):
-            raise RuntimeError("not the newest")
+        def ours(path: Path = path, lines: int = lines) -> None:
+            page, _ = History(str(path), "/p").list(limit=50)
+            if page[0].display.split()[1] != str(lines - 1):
+                raise RuntimeError("not the newest")
 
-    def yardstick() -> None:
-        with path.open("rb") as file:
-            [json.loads(line) for line in file]
+        def yardstick(path: Path = path) -> None:
+            with path.open("rb") as file:
+                [json.loads(line) for line in file]
 
-    samples = interleaved({OURS: lambda: [timed(ours)], LOADS: lambda: [timed(yardstick)]}, 3 if quick else 9)
-    return [compared(f"history of {lines:,} lines, first page", "ms", samples, [Mark(LOADS, 0.03)], scale=1e3)]
+        contenders = {OURS: lambda: [timed(ours)], LOADS: lambda: [timed(yardstick)]}  # called at once
+        marks = [Mark(LOADS, 0.03)] if lines == sizes[-1] else []
+        found.append(
+            compared(f"history of {lines:,} lines, first page", "ms", interleaved(contenders, 3 if quick else 9), marks, scale=1e3)
+        )
+    return [*found, growth("growth of the first page of history", found[-1], found[0], sizes[-1] / sizes[0], at_most=1.5)]

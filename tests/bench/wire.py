@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -18,11 +19,11 @@ from typing import Any
 
 from crewlog.storage.manager import SessionManager
 
-from .harness import OURS, Mark, Measured, Samples, compared, interleaved, within
+from .harness import OURS, Mark, Measured, Samples, compared, interleaved, percentile, within
 from .pipes import CREWLOG, Pipes, yardstick
 from .samples import message
 
-PYGLS, LIMIT, IMPORTS = "bare pygls", "the limit", "imports"
+PYGLS, LIMIT, IMPORTS, INOTIFY = "bare pygls", "the limit", "imports", "raw inotify"
 TASK = {"listId": "bench", "id": "1"}
 MESSAGE = message(1_500)
 Row = Callable[[Path, bool], list[Measured]]
@@ -93,6 +94,10 @@ def start(folder: Path, quick: bool) -> list[Measured]:
     if program is not None:
         version = interleaved({OURS: end(program, "--version"), IMPORTS: imports}, rounds)
         found.append(compared("crewlog --version", "ms", version, [Mark(IMPORTS, 2.5)], scale=1e3))
+        home = str(folder / "home")
+        subprocess.run([program, "--home", home, "tasks", "add", "one", "--list", "bench"], check=True, stdout=subprocess.DEVNULL)
+        listed = interleaved({OURS: end(program, "--home", home, "tasks", "list", "--list", "bench"), IMPORTS: imports}, rounds)
+        found.append(compared("crewlog tasks list", "ms", listed, [Mark(IMPORTS, 2.5)], scale=1e3))
     return found
 
 
@@ -181,54 +186,98 @@ def quick_beside_slow(folder: Path, quick: bool) -> list[Measured]:
         store = manager.create(str(folder))
         with open(store.path, "ab") as file:
             file.write(b"".join(body % (number + 1, message) for number in range(size)))
-    samples: list[float] = []
     with Pipes(CREWLOG, _options(folder)) as ours:
         ours.ask("task/create", {"listId": "bench", "subject": "one"})
-        ours.latencies("task/get", TASK, 100)
-        slow = ours.next_frame("session/list", {"allProjects": True})
-        slow_id = json.loads(slow.partition(b"\r\n\r\n")[2])["id"]
-        ours.write(slow)
-        listed = False
-        while not listed and len(samples) < 20_000:
-            begun = time.perf_counter()
-            ours.write(ours.next_frame("task/get", TASK))
-            while True:
-                reply = json.loads(ours.reply())
-                if reply["id"] != slow_id:
-                    break
-                listed = True
-            samples.append(time.perf_counter() - begun)
-    return [within(f"task/get beside a cold list of {sessions} sessions", "ms", samples, {0.99: 10}, scale=1e3)]
+        idle = ours.latencies("task/get", TASK, 200)
+        samples = latencies_beside(ours, "session/list", {"allProjects": True})
+    row = within(f"task/get beside a cold list of {sessions:,} sessions", "ms", samples, {0.99: 10}, scale=1e3)
+    row.rivals = {"idle": percentile(idle, 0.5) * 1e3}
+    return [row]
+
+
+def latencies_beside(pipes: Pipes, method: str, params: dict[str, Any]) -> list[float]:
+    """Seconds of each round trip of a small request, one after another, until the reply to a long one is there."""
+    samples: list[float] = []
+    slow = pipes.next_frame(method, params)
+    slow_id = json.loads(slow.partition(b"\r\n\r\n")[2])["id"]
+    pipes.write(slow)
+    answered = False
+    while not answered:
+        begun = time.perf_counter()
+        pipes.write(pipes.next_frame("task/get", TASK))
+        while json.loads(pipes.reply())["id"] == slow_id:
+            answered = True
+        samples.append(time.perf_counter() - begun)
+    return samples
 
 
 def push(folder: Path, quick: bool) -> list[Measured]:
-    """From the reply in one server to the notification in another."""
-    count = 50 if quick else 500
-    samples: list[float] = []
-    with Pipes(CREWLOG, _options(folder)) as writer, Pipes(CREWLOG, _options(folder)) as listener:
-        writer.ask("task/create", {"listId": "bench", "subject": "one"})
-        listener.ask("subscribe", {"topics": ["task"], "listIds": ["bench"]})
-        heard = threading.Event()
-        at = [0.0]
+    """From the reply in one server to the notification in another, beside two processes of which one waits for inotify."""
+    count, rounds = (10, 5) if quick else (60, 8)
+    bare = folder / "bare"
+    bare.mkdir()
+    waiting = subprocess.Popen([*yardstick("inotify_push"), str(bare)], stdout=subprocess.PIPE)
+    assert waiting.stdout is not None
+    told = waiting.stdout
+    turns = itertools.count()
+    try:
+        with Pipes(CREWLOG, _options(folder)) as writer, Pipes(CREWLOG, _options(folder)) as listener:
+            writer.ask("task/create", {"listId": "bench", "subject": "one"})
+            listener.ask("subscribe", {"topics": ["task"], "listIds": ["bench"]})
 
-        def listen() -> None:
-            for _ in range(count):
+            def change() -> None:
+                writer.ask("task/update", {"listId": "bench", "id": "1", "subject": f"turn {next(turns)}"})
+
+            def told_by_server() -> None:
                 while b'"task/didChange"' not in listener.body():
                     continue
-                at[0] = time.perf_counter()
-                heard.set()
 
-        thread = threading.Thread(target=listen, daemon=True)
-        thread.start()
-        for number in range(count):
-            heard.clear()
-            writer.ask("task/update", {"listId": "bench", "id": "1", "subject": f"turn {number}"})
-            replied = time.perf_counter()
-            if not heard.wait(10):
-                raise RuntimeError("a change was not told within 10 s")
-            samples.append(max(at[0] - replied, 0.0))
-            time.sleep(0.05)  # an idle machine is what the mark speaks of, not a burst, which is merged
-    return [within("push from server to server", "ms", samples, {0.5: 10, 0.99: 50}, scale=1e3, durability="process")]
+            def move() -> None:
+                (bare / "1.tmp").write_bytes(b"{}")
+                os.replace(bare / "1.tmp", bare / "1.json")
+
+            def ours() -> list[float]:
+                return _seconds_until_told(change, told_by_server, count)
+
+            def rival() -> list[float]:
+                return _seconds_until_told(move, lambda: told.readline(), count)
+
+            if told.readline() != b"ready\n":
+                raise RuntimeError("inotify cannot be had")
+            samples = interleaved({OURS: ours, INOTIFY: rival}, rounds)
+    finally:
+        waiting.kill()
+        waiting.wait()
+        told.close()
+    row = within("push from server to server", "ms", samples[OURS], {0.5: 10, 0.99: 50}, scale=1e3, durability="process")
+    row.rivals = {INOTIFY: percentile(samples[INOTIFY], 0.5) * 1e3}
+    row.note += f"; {INOTIFY} p99 {percentile(samples[INOTIFY], 0.99) * 1e3:.3g} ms"
+    return [row]
+
+
+def _seconds_until_told(change: Callable[[], None], told: Callable[[], object], count: int) -> list[float]:
+    samples = []
+    at = [0.0]
+    heard = threading.Event()
+
+    def listen() -> None:
+        for _ in range(count):
+            told()
+            at[0] = time.perf_counter()
+            heard.set()
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    for _ in range(count):
+        heard.clear()
+        change()
+        done = time.perf_counter()
+        if not heard.wait(10):
+            raise RuntimeError("a change was not told within 10 s")
+        samples.append(max(at[0] - done, 0.0))
+        time.sleep(0.05)  # an idle machine is what the mark speaks of, not a burst, which is merged
+    thread.join()
+    return samples
 
 
 __all__ = ["Samples", "rows"]

@@ -63,6 +63,29 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / link).exists(), (page.name, link)
 
 
+def test_the_modules_that_a_page_names_are_there() -> None:
+    sources = {path.name for folder in ("storage", "protocol", "server", "tests") for path in (ROOT / folder).rglob("*.py")}
+    for page in PAGES:
+        for named in re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8")):
+            assert (ROOT / named).exists() if "/" in named else named in sources, (page.name, named)
+
+
+def test_what_the_pages_say_of_the_editors_is_there() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    manifest = json.loads((ROOT / "editors/vscode/package.json").read_text("utf-8"))
+    for script in re.findall(r"^npm run (\w+)", readme, re.MULTILINE):
+        assert script in manifest["scripts"]
+    for setting in re.findall(r"`(crewlog\.server\.\w+)`", readme):
+        assert setting in manifest["contributes"]["configuration"]["properties"]
+    command = (ROOT / "editors/neovim/lua/crewlog/command.lua").read_text("utf-8")
+    words = re.findall(r"`:Crewlog (\w+)`", readme)
+    assert len(words) >= 4
+    for word in words:
+        assert f'define("{word}"' in command, word
+    for path in re.findall(r"`(editors/[\w/.]+)`", readme):
+        assert (ROOT / path).exists(), path
+
+
 def test_the_reference_and_the_man_page_are_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "crewlog.cli.reference", "--check"], capture_output=True, text=True, check=False, timeout=60

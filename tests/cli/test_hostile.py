@@ -13,6 +13,7 @@ import pytest
 
 from cli.commandline import Crewlog
 from cli.test_live import Terminal
+from crewlog.cli.output import width
 from crewlog.storage import PROCESS, Home, NewEntry, PlanStore, SessionManager, TaskStore, TaskUpdate, TranscriptStore
 
 
@@ -55,6 +56,27 @@ def test_text_that_is_no_utf_8_is_refused_and_writes_nothing(crewlog: Crewlog, a
     assert done.returncode == 2
     assert b"UTF-8" in done.stderr
     assert not crewlog.home.exists()
+
+
+def test_text_is_text_in_every_locale(crewlog: Crewlog) -> None:
+    crewlog.environment.update(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", CREWLOG_LIST="work")
+    assert "○ #1 Größe 测试 😀" in crewlog.out("tasks", "add", "Größe 测试 😀")
+    done = crewlog.out("tasks", "next", "--owner", "me", "--exec", 'echo "<$CREWLOG_TASK_SUBJECT>"')
+    assert done == "<Größe 测试 😀>\n● #1 Größe 测试 😀  me\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "command"), [(80, ["sessions", "list", "--all"]), (60, ["sessions", "list"]), (50, ["plans", "list"])], ids=str
+)
+def test_a_table_fits_into_a_narrow_terminal(crewlog: Crewlog, columns: int, command: list[str]) -> None:
+    home, cwd = Home(str(crewlog.home)), str(crewlog.cwd.resolve())
+    SessionManager(home.sessions(cwd), durability=PROCESS).create(cwd, name="a rather long name of a session, 测试 " * 3).close()
+    PlanStore(home.plans).save("a-plan-with-a-name-of-some-length", "text")
+    terminal = Terminal(crewlog, *command, columns=columns)
+    assert terminal.end() == 0
+    title, row = re.sub(r"\x1b\[[0-9;]*m", "", terminal.output).splitlines()
+    assert max(width(title), width(row)) <= columns
+    assert "…" in row
 
 
 def test_half_of_a_surrogate_pair_in_a_record_is_shown(crewlog: Crewlog) -> None:

@@ -206,10 +206,87 @@ def test_the_tasks_of_claude_code(crewlog: Crewlog, tmp_path: Path) -> None:
     assert (outcome["id"], outcome["count"]) == ("team-a", 2)
     assert outcome["skipped"][0].startswith("9.json")
     first, second = crewlog.json("tasks", "list", "--list", "team-a")["items"]
+    assert (first["id"], second["id"], first["blocks"]) == ("2", "5", ["5"])
     assert (first["subject"], first["status"], first["description"]) == ("First", "completed", "d")
-    assert (second["status"], second["owner"], second["blockedBy"], second["metadata"]["k"]) == ("in_progress", "ada", ["1"], [1])
+    assert (second["status"], second["owner"], second["blockedBy"], second["metadata"]["k"]) == ("in_progress", "ada", ["2"], [1])
     assert second["metadata"]["imported"]["record"] == tasks[1]
     crewlog.run("doctor", "-q")
+
+
+def claude_task(folder: Path, number: int, **fields: Any) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    task = {"id": str(number), "subject": f"task {number}", "status": "pending", "blocks": [], "blockedBy": [], **fields}
+    (folder / f"{number}.json").write_text(json.dumps(task))
+
+
+def test_the_tasks_of_a_session_are_the_tasks_of_the_session(claude: Crewlog, tmp_path: Path) -> None:
+    claude_task(tmp_path / "tasks" / SESSION, 1)
+    (outcome,) = claude.json("import", "claude-code", str(tmp_path / "tasks"))["imported"]
+    assert outcome["id"] == "456789ab"
+    (found,) = [item for item in claude.json("tasks", "list", "--lists")["lists"] if item["counts"]["total"]]
+    assert found["session"]["name"] == "Parser work"
+
+
+def test_a_task_list_that_went_on_is_imported_again(crewlog: Crewlog, tmp_path: Path) -> None:
+    folder = tmp_path / "tasks/team"
+    for number in (1, 2, 3):
+        claude_task(folder, number, status="in_progress", owner="ada", metadata={"html": "<a & b>"})
+    crewlog.run("import", "claude-code", str(folder))
+    crewlog.run("tasks", "edit", "2", "--status", "completed", "--list", "team")
+    crewlog.run("tasks", "edit", "3", "--subject", "mine", "--list", "team")
+    claude_task(folder, 1, status="completed", owner="ada", subject="more precisely", metadata={})
+    claude_task(folder, 2, status="pending", owner="ada", description="what it is about")
+    claude_task(folder, 7, blockedBy=["1"])
+    (outcome,) = crewlog.json("import", "claude-code", str(folder))["imported"]
+    assert (outcome["there"], outcome["count"], outcome["changed"]) == (True, 1, 2)
+    tasks = {task["id"]: task for task in crewlog.json("tasks", "list", "--list", "team")["items"]}
+    assert [(task["id"], task["subject"], task["status"], task.get("description")) for task in tasks.values()] == [
+        ("1", "more precisely", "completed", None),
+        ("2", "task 2", "completed", "what it is about"),
+        ("3", "mine", "in_progress", None),
+        ("7", "task 7", "pending", None),
+    ]
+    assert tasks["7"]["blockedBy"] == ["1"]
+    assert "is here already  " in crewlog.out("import", "claude-code", str(folder))
+
+
+def test_what_cannot_be_imported_keeps_nothing_else_out(crewlog: Crewlog, tmp_path: Path) -> None:
+    tasks = tmp_path / "claude/tasks"
+    claude_task(tasks / ".hidden", 1)
+    claude_task(tasks / "circle", 1, blockedBy=["2"])
+    claude_task(tasks / "circle", 2, blockedBy=["1"])
+    (tasks / "circle/3.json").mkdir()
+    write_lines(tmp_path / f"claude/projects/-srv-app/{SESSION}.jsonl", CLAUDE)
+    (tmp_path / "claude/projects/-srv-app/gone.jsonl").symlink_to("/nonexistent")
+    outcomes = {Path(item["path"]).name: item for item in crewlog.json("import", "claude-code", str(tmp_path / "claude"))["imported"]}
+    assert "begins with a dot" in outcomes[".hidden"]["problem"]
+    assert "No such file" in outcomes["gone.jsonl"]["problem"]
+    assert outcomes[f"{SESSION}.jsonl"]["count"]
+    assert outcomes["circle"]["count"] == 2
+    assert [note.partition(":")[0] for note in outcomes["circle"]["skipped"]] == ["3.json", "2.json"]
+    crewlog.run("doctor", "-q")
+
+
+def test_a_call_that_streamed_is_counted_by_its_last_record(crewlog: Crewlog, tmp_path: Path) -> None:
+    def part(number: int, tokens: int) -> dict[str, Any]:
+        message = {"id": "msg_1", "model": "claude-x", "usage": {**USAGE, "output_tokens": tokens}}
+        return claude_record(number, number - 1 or None, "assistant", [{"type": "text", "text": f"part {number}"}], message=message)
+
+    error = claude_record(5, 4, "assistant", [], message={"id": "e", "model": "<synthetic>", "usage": {"output_tokens": 0}})
+    records = [claude_record(1, None, "user", "Go"), part(2, 1), part(3, 30), part(4, 90), error]
+    path = tmp_path / f"{SESSION}.jsonl"
+    for written in (3, 5):
+        crewlog.run("import", "claude-code", str(write_lines(path, records[:written])))
+    other = Crewlog(tmp_path / "other home", tmp_path)
+    other.run("import", "claude-code", str(path))
+    assert crewlog.json("sessions", "stats", "456789ab")["total"]["calls"] == 1
+    found = other.json("sessions", "stats", "456789ab")
+    assert (found["total"]["calls"], found["total"]["outputTokens"], list(found["byModel"])) == (1, 90, ["claude-x"])
+
+
+def test_an_imported_session_is_as_old_as_it_is(claude: Crewlog) -> None:
+    (info,) = claude.json("sessions", "list", "--all")["sessions"]
+    assert (info["created"], info["updated"]) == (WHEN.format(1), WHEN.format(9))
 
 
 def codex_line(type_: str, payload: dict[str, Any]) -> dict[str, Any]:
@@ -238,6 +315,16 @@ CODEX = [
     codex_line("response_item", {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Fixed"}]}),
     codex_line("unheard_of", {"a": 1}),
 ]
+
+
+def test_what_codex_tells_again_is_counted_once(crewlog: Crewlog, tmp_path: Path) -> None:
+    def told(total: int) -> dict[str, Any]:
+        info = {"last_token_usage": {"input_tokens": 10, "output_tokens": 5}, "total_token_usage": {"input_tokens": total}}
+        return codex_line("event_msg", {"type": "token_count", "info": info})
+
+    records = [*CODEX[:4], told(10), told(10), told(20), codex_line("event_msg", {"type": "token_count", "info": None})]
+    crewlog.run("import", "codex", str(write_lines(tmp_path / "rollout-1.jsonl", records)))
+    assert crewlog.json("sessions", "stats", "0badcafe")["total"]["calls"] == 2
 
 
 def test_a_rollout_of_codex(crewlog: Crewlog, tmp_path: Path) -> None:

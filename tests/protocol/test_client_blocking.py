@@ -340,8 +340,8 @@ def test_streams_end_with_the_server(client: Client) -> None:
 
 def test_the_servers_log_can_go_to_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    script = "import sys, runpy; sys.stderr.write('hello log'); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
+    script = "import sys, runpy; print('hello log', file=sys.stderr, flush=True); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
     with Client(command=[sys.executable, "-c", script, FAKE[1]], stderr=path) as client:
         ask(client, "x/echo")
-    assert path.read_text() == "hello log"
+    assert path.read_text() == "hello log\n"
     assert path.stat().st_mode & 0o777 == 0o600

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from crewlog.storage.locks import TIMEOUT as LOCK_TIMEOUT
 from server.rawclient import COMMAND, TIMEOUT, RawClient, RpcError, frame, serving
 
 
@@ -59,6 +60,23 @@ def test_a_second_initialize_is_refused_and_changes_nothing(client: RawClient, t
     error = refused(client, "initialize", {"processId": None, "initializationOptions": {"home": str(tmp_path / "other")}})
     assert (error.code, error.kind) == (-32600, "invalidRequest")
     assert client.request("crewlog/status")["home"].endswith("home")
+
+
+def test_a_subscription_that_is_being_made_does_not_hold_up_the_end(home: Path) -> None:
+    """Somebody closes the editor at once: what was asked is answered, and the server ends long before it would give up on a lock."""
+    client = RawClient(home, {"subscribe": False})
+    asked = client.start("subscribe", {})
+    began = time.monotonic()
+    assert client.close() == 0
+    assert time.monotonic() - began < LOCK_TIMEOUT
+    assert client.wait_reply(asked)["result"]["subscriptionId"]
+
+
+def test_who_subscribes_to_a_home_that_cannot_be_read_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with serving(tmp_path / "file", {"subscribe": False}) as client:
+        client.wait_reply(client.start("subscribe", {}))
+        assert "Not a directory" in refused(client, "task/lists").message
 
 
 def test_after_shutdown_only_exit_is_left(client: RawClient) -> None:

@@ -343,6 +343,16 @@ def test_lapsed_leases_are_told_and_given_back(home: Path) -> None:
     assert examined(home).findings == []
 
 
+def test_two_logs_of_one_id_are_told(home: Path) -> None:
+    log = session(home, 2)
+    twin = log.with_name("1999-01-01_" + log.name.rpartition("_")[2])
+    twin.write_bytes(log.read_bytes())
+    twin.chmod(0o600)
+    found = only(examined(home), "duplicateSession")
+    assert {found.path, str(home / found.reason.split()[0])} == {str(log), str(twin)}
+    assert (found.severity, found.mendable) == ("warning", False)
+
+
 def test_who_did_a_task_is_no_lapsed_lease(home: Path) -> None:
     store = board(home)
     store.create("a")

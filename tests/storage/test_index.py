@@ -172,3 +172,68 @@ def test_durability_is_not_the_indexs_business(work: Work) -> None:
     work.settle(store.path)
     work.update()
     assert Path(store.path).read_bytes() == before
+
+
+_ANY = st.characters(exclude_categories=())  # surrogates too, which JSON can hold
+_SIGNS = st.sampled_from(list("\"'*()[]{}:^-+~!%_.,;/\\ \t\n\x00|&<>=天气ßſ\ud7ff\ud800\udfff\ue000\U0010ffff"))
+_PIECES = st.one_of(
+    st.sampled_from(
+        [*WORDS, "AND", "OR", "NOT", "NEAR(", "text:", "role:", "kind:message", "tool:edit", "model:so", "after:", "before:2026-03-02"]
+    ),
+    st.text(_SIGNS, max_size=6),
+    st.text(_ANY, max_size=6),
+)
+queries = st.lists(_PIECES, max_size=6).flatmap(
+    lambda pieces: st.sampled_from(["", " ", "*", '"']).map(lambda between: between.join(pieces))
+)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    work = Work(str(tmp_path_factory.mktemp("indexed") / "home"))
+    for number in range(4):
+        said = (" ".join(WORDS[at::4]) + f" word{at} \ud7ff\ue000\U0010ffff" for at in range(number, 40 + number))
+        work.create(number, b"".join(message(at, text) for at, text in enumerate(said)))
+    work.update()
+    return work
+
+
+@settings(
+    max_examples=int(os.environ.get("CREWLOG_INDEX_EXAMPLES", "300")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(queries)
+def test_no_query_is_an_error_and_each_is_answered_as_without_an_index(indexed: Work, query: str) -> None:
+    sessions = SessionManager(indexed.folder).list().sessions
+    assert search(sessions, query, places=indexed.index.places(query, {indexed.folder})) == search(sessions, query)
+    assert len(indexed.index.summaries(indexed.folder)) == 4  # it is not taken for damaged
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        " ".join(f"role:r{number}" for number in range(5_000)) + " role:user",
+        " ".join(f"word{number}" for number in range(5_000)),
+        "word1 " * 5_000,
+        "word1_" * 5_000,
+        "a" * 300_000,
+        "天" * 30_000,
+        "天 " * 5_000,
+        "word1" + "*" * 5_000,
+        '"' * 5_001,
+        "tool:" + "x" * 300_000,
+    ],
+)
+def test_queries_of_any_length(indexed: Work, query: str) -> None:
+    """SQLite has limits for what it is asked; they are none of the user's concern."""
+    sessions = SessionManager(indexed.folder).list().sessions
+    assert search(sessions, query, places=indexed.index.places(query, {indexed.folder})) == search(sessions, query)
+    assert len(indexed.index.summaries(indexed.folder)) == 4
+
+
+def test_the_longest_words_are_found(work: Work) -> None:
+    longest = "x" * 40_000
+    work.create(0, message(1, longest) + message(2, longest + "y") + message(3, f"a {'x' * 199}") + message(4, "x" * 201))
+    work.update()
+    work.compare(queries=[longest, longest + "*", longest + "y", "x" * 199, "x" * 200, "x" * 200 + "*", "x" * 201, f"-{longest}"])

@@ -114,7 +114,7 @@ def test_a_log_that_was_being_read_when_it_was_stopped_is_read_again(tmp_path: P
 
 def test_others_see_what_is_done_while_an_update_is_still_at_it(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long update commits now and then: who asks meanwhile profits, and a kill costs little."""
-    monkeypatch.setattr("crewlog.storage.index._BATCH", 1)
+    monkeypatch.setattr("crewlog.storage.index_writer._BATCH", 1)
     seen: list[int] = []
 
     def progress(done: int, total: int) -> None:
@@ -301,7 +301,9 @@ def test_a_log_written_to_a_moment_ago_is_looked_at_again(work: Work) -> None:
     work.compare(queries=["needle"])
 
 
-def test_a_log_written_to_while_the_others_are_indexed_is_looked_at_again(work: Work) -> None:
+def test_a_log_written_to_while_the_others_are_indexed_is_looked_at_again(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crewlog.storage.resuming._SETTLED_NS", 600_000_000_000)  # what is written now stays new, however slowly
+
     def progress(done: int, total: int) -> None:
         for number in range(6):
             if os.path.basename(work.path(number)) not in seen and not added:

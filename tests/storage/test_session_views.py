@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -177,6 +178,35 @@ def test_exports_hold_text_and_never_markup(store: SessionStore) -> None:
     assert [entry["kind"] for entry in document["entries"]][:2] == ["header", "message"]
     with pytest.raises(InvalidArgument, match="format"):
         export(store, "pdf")
+
+
+def test_a_record_that_nobody_knows_is_shown_by_its_beginning(store: SessionStore) -> None:
+    store.append([NewEntry("foreign_snapshot", b'{"files":"' + b"x" * 10_000 + b'"}')])
+    for format in ("markdown", "html"):
+        page = export(store, format)
+        assert "foreign_snapshot: " in page
+        assert "… (10,012 characters)" in page
+        assert len(page) < 5000
+    assert "x" * 10_000 in export(store, "json")
+
+
+def test_a_page_shows_prose_code_and_the_pictures_that_the_records_hold(store: SessionStore) -> None:
+    def image(**fields: str) -> bytes:
+        return json.dumps({"role": "user", "content": [{"type": "image", "image": fields}]}).encode()
+
+    store.append_message(said("first <b>\n\n```py\nx = 1 < 2\n```\nlast\n~~~\nopen"))
+    store.append_message(image(data="aGk=", mime_type="image/png"))
+    for hostile in (
+        {"data": "aGk=", "mime_type": "image/svg+xml"},
+        {"data": 'aGk="><script>', "mime_type": "image/png"},
+        {"url": "http://elsewhere.example/x.png", "mime_type": "image/png"},
+    ):
+        store.append_message(image(**hostile))
+    page = export(store, "html")
+    assert '<div class="text">first &lt;b&gt;</div>\n<pre>x = 1 &lt; 2</pre>\n<div class="text">last</div>\n<pre>open</pre>' in page
+    assert re.findall(r"<img [^>]*>", page) == ['<img src="data:image/png;base64,aGk=" alt="Image image/png, 3 bytes">']
+    assert "<script" not in page
+    assert "**Image image/png, 3 bytes**" in export(store, "markdown")
 
 
 def test_state_entries(store: SessionStore) -> None:

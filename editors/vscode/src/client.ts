@@ -40,6 +40,13 @@ const READS = new Set<keyof Methods>([
   "transcript/list",
 ]);
 
+/** Tells the log what is wrong; the user is told by those who asked, with what to do. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
 /** The server of this window: started, and started again when it died. */
 export class Client implements Crew, Disposable {
   private readonly stateChanged = new EventEmitter<CrewState>();
@@ -51,6 +58,8 @@ export class Client implements Crew, Disposable {
   private turn: Promise<void> = Promise.resolve();
   private pause: NodeJS.Timeout | undefined;
   private disposed = false;
+  /** Whether a server was ready since the last restart by hand. */
+  private wasReady = false;
 
   readonly onDidChangeState = this.stateChanged.event;
   readonly onDidReconnect = this.reconnected.event;
@@ -64,6 +73,7 @@ export class Client implements Crew, Disposable {
   /** Stops the server if one runs, and starts one. Requests to restart that come meanwhile wait for their turn. */
   restart(): Promise<void> {
     this.crashes.length = 0;
+    this.wasReady = false;
     return this.queue(async () => {
       await this.stop();
       await this.start();
@@ -164,7 +174,9 @@ export class Client implements Crew, Disposable {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.log.error(`the server did not start: ${reason}`);
-      if (this.running === client) {
+      if (this.running === client && this.wasReady) {
+        this.crashed(client); // what has run before may run again
+      } else if (this.running === client) {
         this.running = undefined;
         this.become("failed");
         this.gaveUp.fire(`The crewlog server did not start: ${reason}`);
@@ -181,6 +193,7 @@ export class Client implements Crew, Disposable {
       this.gaveUp.fire(`${command.command} ${spoken}; this extension needs version ${protocolVersion}. Update the older of the two.`);
       return;
     }
+    this.wasReady = true;
     this.become("ready");
     this.reconnected.fire();
   }
@@ -205,6 +218,12 @@ export class Client implements Crew, Disposable {
     if (this.running !== client || this.disposed) return;
     this.running = undefined;
     this.capabilities = undefined;
+    if (!this.wasReady) {
+      this.log.error("the server ended before it was ready");
+      this.become("failed");
+      this.gaveUp.fire("The crewlog server ended before it was ready. Its log has what it said last.");
+      return;
+    }
     const now = Date.now();
     this.crashes.push(now);
     while ((this.crashes[0] ?? now) < now - CRASHES_WITHIN_MS) this.crashes.shift();
@@ -241,12 +260,7 @@ export class Client implements Crew, Disposable {
         },
       },
     };
-    const client: LanguageClient = new LanguageClient(
-      "crewlog",
-      "Crewlog",
-      { command: command.command, args: command.args },
-      clientOptions,
-    );
+    const client: LanguageClient = new QuietClient("crewlog", "Crewlog", { command: command.command, args: command.args }, clientOptions);
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped) this.crashed(client);
     });

@@ -3,16 +3,15 @@ import type { Parts } from "./context";
 import { explain } from "./errors";
 import type { TaskTarget } from "./model/row";
 import { taskText } from "./model/tasks";
-import { transcriptText } from "./model/transcript";
+import { line } from "./text";
 
 const SCHEME = "crewlog";
-/** Nobody tells of a transcript that grows: one that is on screen is read again this often. */
-const LOOK_MS = 2000;
+/** Lines are wrapped there, and nothing stands beside them: see package.json. */
+const LANGUAGE = "crewlog-text";
 
-/** Tasks and transcripts as documents to read: plain text, folded by indentation, searched and copied like any other. */
+/** Tasks as documents to read: plain text, folded by indentation, searched and copied like any other. */
 export class Documents implements TextDocumentContentProvider, Disposable {
   private readonly changed = new EventEmitter<Uri>();
-  private readonly timer: NodeJS.Timeout;
   private readonly shown = new Map<string, string>();
   private readonly subscriptions: Disposable[];
 
@@ -21,19 +20,22 @@ export class Documents implements TextDocumentContentProvider, Disposable {
   constructor(private readonly parts: Parts) {
     this.subscriptions = [
       workspace.registerTextDocumentContentProvider(SCHEME, this),
-      parts.board.onDidChange(() => this.look("task")),
+      parts.board.onDidChange(() => this.look()),
       parts.crew.onDidReconnect(() => this.look()),
-      workspace.onDidCloseTextDocument(({ uri }) => this.shown.delete(uri.toString())),
+      workspace.onDidCloseTextDocument(({ uri }) => {
+        this.shown.delete(uri.toString());
+      }),
     ];
-    this.timer = setInterval(() => this.look("transcript"), LOOK_MS);
   }
 
   async showTask({ listId, id }: TaskTarget): Promise<void> {
-    await this.show("task", [listId, id], `Task ${id}`);
-  }
-
-  async showTranscript(listId: string, agent: string): Promise<void> {
-    await this.show("transcript", [listId, agent], `Transcript of ${agent}`);
+    const title = `Task ${line(id, 80)}`;
+    // the name is only what the tab says; what is asked for stands in the query
+    const path = `/${title.replace(/[/\\?#]/g, "_")}`;
+    const uri = Uri.from({ scheme: SCHEME, authority: "task", path, query: JSON.stringify([listId, id]) });
+    const document = await this.parts.report.during(`Opening ${title}`, Promise.resolve(workspace.openTextDocument(uri)));
+    await languages.setTextDocumentLanguage(document, LANGUAGE);
+    await window.showTextDocument(document, { preview: true });
   }
 
   async provideTextDocumentContent(uri: Uri): Promise<string> {
@@ -43,26 +45,13 @@ export class Documents implements TextDocumentContentProvider, Disposable {
   }
 
   dispose(): void {
-    clearInterval(this.timer);
     for (const subscription of this.subscriptions) subscription.dispose();
     this.changed.dispose();
-  }
-
-  private async show(kind: "task" | "transcript", query: [string, string], title: string): Promise<void> {
-    // the name is only what the tab says; what is asked for stands in the query
-    const uri = Uri.from({ scheme: SCHEME, authority: kind, path: `/${title.replace(/[/\\?#]/g, "_")}`, query: JSON.stringify(query) });
-    const document = await this.parts.report.during(`Opening ${title}`, Promise.resolve(workspace.openTextDocument(uri)));
-    await languages.setTextDocumentLanguage(document, "plaintext");
-    await window.showTextDocument(document, { preview: true });
   }
 
   private async text(uri: Uri): Promise<string> {
     const [listId = "", id = ""] = JSON.parse(uri.query) as string[];
     try {
-      if (uri.authority === "transcript") {
-        const { messages } = await this.parts.crew.request("transcript/load", { listId, agent: id });
-        return transcriptText(id, messages);
-      }
       await this.parts.board.load(listId);
       const list = this.parts.board.list(listId);
       const task = list?.tasks?.get(id);
@@ -75,13 +64,17 @@ export class Documents implements TextDocumentContentProvider, Disposable {
   }
 
   /** Reads anew what is on screen. */
-  private look(kind?: "task" | "transcript"): void {
+  private look(): void {
     for (const { document } of window.visibleTextEditors) {
       const { uri } = document;
-      if (uri.scheme !== SCHEME || (kind !== undefined && uri.authority !== kind)) continue;
-      void this.text(uri).then((text) => {
-        if (text !== this.shown.get(uri.toString())) this.changed.fire(uri);
+      if (uri.scheme !== SCHEME) continue;
+      void this.isStale(uri).then((stale) => {
+        if (stale) this.changed.fire(uri);
       });
     }
+  }
+
+  private async isStale(uri: Uri): Promise<boolean> {
+    return (await this.text(uri)) !== this.shown.get(uri.toString());
   }
 }

@@ -22,7 +22,7 @@ export class CrewError extends Error {
 export function fromReply(code: number, message: string, data: unknown): CrewError | null {
   const facts = typeof data === "object" && data !== null ? (data as Record<string, unknown>) : {};
   const kind = typeof facts.kind === "string" ? facts.kind : kindOfCode.get(code);
-  return kind === undefined || !(kind in ErrorCodes) ? null : new CrewError(kind as ErrorKind, message, facts);
+  return kind === undefined || !Object.hasOwn(ErrorCodes, kind) ? null : new CrewError(kind as ErrorKind, message, facts);
 }
 
 /** What happened and what to do about it, as one or two sentences for a person. Not yet safe to show: see `inert` in `text.ts`. */
@@ -44,8 +44,11 @@ export function explain(error: unknown): string {
   if (error.is("taskNotFound")) return `Task ${error.data.id} is not there any more.`;
   if (error.is("sessionNotFound"))
     return `Session ${error.data.sessionId} is not there. If it was deleted, "Restore Deleted Session" brings it back.`;
-  if (error.is("sessionCorrupt"))
-    return `${error.message} The file is left as it is: ${error.data.path}, line ${error.data.line}. "crewlog doctor" tells more.`;
+  if (error.is("sessionCorrupt")) {
+    const { path, line, reason } = error.data;
+    const where = line > 0 ? `Line ${line} of ${path}` : path;
+    return `${where} cannot be read: ${reason}. The file is left as it is; “crewlog doctor” tells more.`;
+  }
   if (error.is("leafMoved")) return "The session was continued meanwhile. Look at its end, and try again.";
   if (error.is("planChanged")) return "The plan was changed by somebody else meanwhile. Look at it, and try again.";
   if (error.is("invalidName")) return `"${error.data.name}" cannot be a name: ${error.data.reason}.`;

@@ -9,7 +9,7 @@ import { settings } from "./settings";
 import { registerStatusBar } from "./statusBar";
 import { Board } from "./stores/board";
 import { Plans } from "./stores/plans";
-import type { Scope } from "./stores/scope";
+import { makeScope, type Scope } from "./stores/scope";
 import { Sessions } from "./stores/sessions";
 import { inert } from "./text";
 import { registerViews } from "./views";
@@ -59,10 +59,15 @@ export async function deactivate(): Promise<void> {
   await client?.dispose();
 }
 
+let current: Scope | undefined;
+
 /** The projects of this window: those of its folders, each of which is one. */
 function scope(): Scope {
   const folders = (workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath);
-  return { folders, all: settings().allProjects };
+  const all = settings().allProjects;
+  // asked for at each change that the server tells: links are looked up once
+  if (current === undefined || current.all !== all || current.folders.join("\n") !== folders.join("\n")) current = makeScope(folders, all);
+  return current;
 }
 
 async function gaveUp(reason: string, crew: Client): Promise<void> {

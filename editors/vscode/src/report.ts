@@ -17,7 +17,7 @@ export class Reporter {
     if (isCancellation(error)) return;
     this.log.error(`${doing}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     const unavailable = error instanceof CrewError && error.kind === "unavailable";
-    const buttons = unavailable ? ["Restart Server", "Show Log"] : error instanceof CrewError ? [] : ["Show Log"];
+    const buttons = unavailable ? ["Restart Server", "Show Log"] : ["Show Log"]; // without a button VS Code cuts the text to one line
     const chosen = await window.showErrorMessage(inert(`${doing}: ${explain(error)}`), ...buttons);
     if (chosen === "Restart Server") await commands.executeCommand("crewlog.server.restart");
     if (chosen === "Show Log") this.log.show();

@@ -43,7 +43,8 @@ class Reader:
         self._side_agents: dict[str, str] = {}
         self._model = ""
         self._session = ""
-        self._counted: set[str] = set()
+        self._counted: dict[str, int] = {}
+        """By the id of a call: the place among our entries of what it took."""
 
     def read(self, line: bytes, number: int) -> None:
         """One line. What is no JSON object is told in `draft.skipped`."""
@@ -101,20 +102,28 @@ class Reader:
             self.draft.add(EntryKind.MODEL_CHANGE, {"provider": "anthropic", "model": model}, when)
 
     def _count(self, said: dict[str, bytes], when: str) -> None:
-        """What the call took: its records, several where it streamed, all bear the same numbers."""
-        usage, call = members(said.get("usage", b"{}")), text_of(said, "id")
-        if not usage or call in self._counted:
+        """What the call took: of its records, several where it streamed, the last one tells. A message that the agent made up, such as
+        that of an error, was no call.
+        """
+        usage, call, model = members(said.get("usage", b"{}")), text_of(said, "id"), text_of(said, "model")
+        if not usage or model.startswith("<"):
             return
-        self._counted.add(call)
         taken: dict[str, Value] = {
             "provider": "anthropic",
-            "model": text_of(said, "model"),
+            "model": model,
             "input_tokens": number_of(usage, "input_tokens"),
             "output_tokens": number_of(usage, "output_tokens"),
             "cache_read_tokens": number_of(usage, "cache_read_input_tokens"),
             "cache_creation_tokens": number_of(usage, "cache_creation_input_tokens"),
             "stop_reason": text_of(said, "stop_reason"),
+            "call_id": call,
         }
+        if not call:
+            del taken["call_id"]
+        if call and call in self._counted:
+            self.draft.entries[self._counted[call]].data = msgspec.Raw(encode(taken))
+            return
+        self._counted[call] = len(self.draft.entries)
         self.draft.add(EntryKind.LLM_CALL, taken, when)
 
     def _side(self, parts: dict[str, bytes], line: bytes, kind: str) -> None:

@@ -38,6 +38,7 @@ class Reader:
         self._known = False
         self._model = ""
         self._effort = ""
+        self._total = b""
 
     def read(self, line: bytes, number: int) -> None:
         """One line. What is no JSON object is told in `draft.skipped`."""
@@ -85,10 +86,12 @@ class Reader:
         self.draft.add("codex_turn_context", imported(SOURCE, line), when)
 
     def _event(self, payload: dict[str, bytes], line: bytes, when: str) -> None:
-        last = members(members(payload.get("info", b"{}")).get("last_token_usage", b"{}"))
-        if text_of(payload, "type") != "token_count" or not last:
+        info = members(payload.get("info", b"{}"))
+        last, total = members(info.get("last_token_usage", b"{}")), info.get("total_token_usage", b"")
+        if text_of(payload, "type") != "token_count" or not last or (total and total == self._total):  # told again, nothing was taken since
             self.draft.add(f"codex_{text_of(payload, 'type') or 'event'}", imported(SOURCE, line), when)
             return
+        self._total = total
         cached = number_of(last, "cached_input_tokens")
         taken: dict[str, Value] = {
             "provider": "openai",

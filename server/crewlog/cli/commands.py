@@ -111,7 +111,7 @@ def _home_of_all() -> str | None:
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line; the exit code."""
     try:
-        done = crewlog.main(args=list(arguments), prog_name="crewlog", standalone_mode=False)
+        done = crewlog.main(args=[_as_text(argument) for argument in arguments], prog_name="crewlog", standalone_mode=False)
         return done if isinstance(done, int) else DONE
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -123,6 +123,14 @@ def run(arguments: Sequence[str]) -> int:
         return REFUSED
     except Exception as error:  # noqa: BLE001  # told where it is one of ours, raised again where it is a fault
         return _refused(error, as_json="--json" in arguments)
+
+
+def _as_text(argument: str) -> str:
+    """An argument whose bytes are UTF-8 is text in a locale that knows no UTF-8 too. Others stay as Python has them."""
+    try:
+        return argument if argument.isascii() else os.fsencode(argument).decode()
+    except UnicodeError:
+        return argument
 
 
 def _refused(error: Exception, *, as_json: bool) -> int:

@@ -31,8 +31,10 @@ def doctor(fix: bool, quiet: bool, home: str | None, as_json: bool) -> None:
     """Check a home as `git fsck` checks a repository.
 
     Unreadable lines, torn tails, broken chains, duplicate ids; tasks whose dependencies are one-sided, dangling or circular; lapsed
-    leases; files that others can read; what a crash left behind; disk use. Without --fix nothing is changed. A finding that --fix can
-    mend is marked with +. codebot takes no locks: end it before you use --fix. Refused as problemsFound where errors or warnings remain.
+    leases; files that others can read; what a crash left behind; an index out of step or damaged; disk use.
+
+    Without --fix nothing is changed. A finding that --fix can mend is marked with +. codebot takes no locks: end it before you use --fix.
+    Refused as problemsFound where errors or warnings remain.
     """
     place = Home(chosen_home(home))
     before = examine(place, _progress())

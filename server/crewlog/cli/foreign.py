@@ -48,9 +48,7 @@ class Draft(msgspec.Struct):
         return id
 
     def session_id(self) -> str:
-        """Made of the other agent's id, so that the same session imported twice is known."""
-        digits = "".join(character for character in self.source_id.lower() if character in "0123456789abcdef")
-        return digits[-8:].rjust(8, "0")
+        return session_id_of(self.source_id)
 
     def unreadable(self, source: str, number: int, line: bytes, parent_id: str | None = None) -> None:
         """Keeps a line that is no record, as the text that it is, and tells of it in `skipped`."""
@@ -73,10 +71,10 @@ class Draft(msgspec.Struct):
             return Written(session_id, agents + self._catch_up(home, os.path.join(folder, there), leaf_id), True)
         count = len(self.entries)
         self._end_at(leaf_id)
-        date = next((entry.timestamp[:10] for entry in self.entries if entry.timestamp != times.ZERO), times.local_date())
-        path = os.path.join(folder, f"{date}_{session_id}{SUFFIX}")
+        created = next((entry.timestamp for entry in self.entries if entry.timestamp != times.ZERO), "")
+        path = os.path.join(folder, f"{created[:10] or times.local_date()}_{session_id}{SUFFIX}")
         lines = b"".join(write_entry(entry) for entry in self.entries)
-        SessionManager(folder, durability=POWER, root=home.path).write_new(path, session_id, self.cwd, self.name, lines).close()
+        SessionManager(folder, durability=POWER, root=home.path).write_new(path, session_id, self.cwd, self.name, lines, created).close()
         return Written(session_id, count, False)
 
     def _end_at(self, leaf_id: str) -> None:
@@ -96,11 +94,11 @@ class Draft(msgspec.Struct):
                 known = {entry.id for entry in held}
                 places: dict[tuple[str, bytes], list[str]] = {}
                 for entry in reversed(held):
-                    places.setdefault((entry.kind, bytes(entry.data)), []).append(entry.id)
+                    places.setdefault(_likeness(entry), []).append(entry.id)
                 ids = {HEADER_ID: HEADER_ID}
                 new: list[Entry] = []
                 for entry in self.entries:
-                    standing = places.get((entry.kind, bytes(read_entry(write_entry(entry)[:-1]).data)))
+                    standing = places.get(_likeness(read_entry(write_entry(entry)[:-1])))
                     if standing:
                         ids[entry.id] = standing.pop()
                         continue
@@ -137,12 +135,24 @@ class Draft(msgspec.Struct):
         return added
 
 
+def session_id_of(source_id: str) -> str:
+    """Made of the other agent's id, so that the same session imported twice is known."""
+    digits = "".join(character for character in source_id.lower() if character in "0123456789abcdef")
+    return digits[-8:].rjust(8, "0")
+
+
 class Written(msgspec.Struct):
     """What became of a draft: `added` entries and messages, into a session that was `there` already or into a new one."""
 
     session_id: str
     added: int
     there: bool
+
+
+def _likeness(entry: Entry) -> tuple[str, bytes]:
+    """What two entries made of one record have in common. A call that was still under way at the first import has taken more since."""
+    call_id = members(bytes(entry.data)).get("call_id") if entry.kind == EntryKind.LLM_CALL else None
+    return entry.kind, call_id or bytes(entry.data)
 
 
 def _held(log: AppendLog) -> list[Entry]:

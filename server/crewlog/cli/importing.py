@@ -10,32 +10,26 @@ from pathlib import Path
 import click
 import msgspec
 
-from crewlog.cli import claude_code, codex, options
-from crewlog.cli.foreign import Draft, ForeignFile, imported, members
+from crewlog.cli import claude_code, claude_tasks, codex, options
+from crewlog.cli.foreign import Draft, ForeignFile, members
 from crewlog.cli.local import chosen_home
 from crewlog.cli.output import complain, counted, say, say_json, styled
-from crewlog.storage import rawjson
-from crewlog.storage.errors import StorageFailed
-from crewlog.storage.files import POWER
+from crewlog.storage.errors import InvalidName
 from crewlog.storage.home import Home
-from crewlog.storage.names import check_name
-from crewlog.storage.records import Task, TaskUpdate
-from crewlog.storage.task_files import NotATask, decode_task
-from crewlog.storage.task_rules import sort_tasks_by_id
-from crewlog.storage.tasks import TaskStore
 
 paths = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 
 
 class Outcome(msgspec.Struct, rename="camel", omit_defaults=True):
     """What became of one file or folder: `id` names the session or task list; `there` if it was imported before; `count`: entries and
-    messages, or tasks, that were added now.
+    messages, or tasks, that were added now; `changed`: tasks that were changed there since.
     """
 
     path: str
     kind: str
     id: str = ""
     count: int = 0
+    changed: int = 0
     there: bool = False
     problem: str = ""
     skipped: list[str] = []
@@ -45,8 +39,8 @@ class Outcome(msgspec.Struct, rename="camel", omit_defaults=True):
 def import_() -> None:
     """Bring in the sessions and tasks of other agents.
 
-    Nothing of theirs is changed, and each record of ours keeps the original it was made of. Of a session that was imported before,
-    what was added to it since comes in; a task list that was is left as it is.
+    Nothing of theirs is changed, and each record of ours keeps the original it was made of. Of what was imported before, what
+    was added to it since comes in; a task takes over what was changed there and was left alone here.
     """
 
 
@@ -100,11 +94,11 @@ def _session(home: Home, path: Path, reader_of: type[claude_code.Reader] | type[
         done = draft.write(home, leaf)
     except ForeignFile as error:
         return Outcome(str(path), "session", problem=str(error))
-    return Outcome(str(path), "session", done.session_id, done.added, done.there, skipped=draft.skipped)
+    return Outcome(str(path), "session", done.session_id, done.added, there=done.there, skipped=draft.skipped)
 
 
 def _read(path: Path, reader_of: type[claude_code.Reader] | type[codex.Reader]) -> Draft:
-    """Raises `ForeignFile`, `StorageFailed`."""
+    """Raises `ForeignFile`."""
     reader = reader_of(path.stem)
     try:
         with path.open("rb") as file:
@@ -114,7 +108,7 @@ def _read(path: Path, reader_of: type[claude_code.Reader] | type[codex.Reader]) 
                 elif line.strip():
                     reader.read(line.strip(), number)
     except OSError as error:
-        raise StorageFailed.from_os(error, str(path)) from error
+        raise ForeignFile(f"it cannot be read: {error.strerror}") from error
     draft = reader.finished()
     if isinstance(reader, claude_code.Reader):
         draft.leaf_id = reader.main_leaf
@@ -131,53 +125,15 @@ def _task_folders(given: Sequence[Path]) -> Iterator[Path]:
 
 
 def _task_list(home: Home, folder: Path) -> Outcome:
-    list_id = check_name(folder.name, "listId")
-    store = TaskStore(durability=POWER, root=home.path)
-    outcome = Outcome(str(folder), "tasks", list_id)
     try:
-        store.set_dir(home.task_list(list_id))
-        if store.snapshot().total:
-            outcome.there = True
-            return outcome
-        outcome.count = _copy_tasks(store, _tasks_in(folder, outcome))
-    finally:
-        store.close()
+        list_id = claude_tasks.list_id_of(folder)
+    except InvalidName as error:
+        return Outcome(str(folder), "tasks", problem=str(error))
+    outcome = Outcome(str(folder), "tasks", list_id)
+    tasks = claude_tasks.read_folder(folder, outcome.skipped)
+    done = claude_tasks.copy_tasks(home, list_id, tasks, outcome.skipped)
+    outcome.count, outcome.changed, outcome.there = done.added, done.changed, done.there
     return outcome
-
-
-def _tasks_in(folder: Path, outcome: Outcome) -> list[Task]:
-    tasks = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            task = decode_task(path.read_bytes())
-        except (NotATask, OSError) as error:
-            outcome.skipped.append(f"{path.name}: {error}")
-            continue
-        if task.id:
-            tasks.append(task)
-    sort_tasks_by_id(tasks)
-    return tasks
-
-
-def _copy_tasks(store: TaskStore, tasks: Sequence[Task]) -> int:
-    """Makes the tasks anew, in order, under numbers of ours; how many."""
-    numbers: dict[str, str] = {}
-    for task in tasks:
-        metadata = {**task.metadata, "imported": msgspec.Raw(_imported_task(task))}
-        numbers[task.id] = store.create(task.subject, task.description, task.active_form, metadata).id
-    waits = {task.id: set(task.blocked_by) | {other.id for other in tasks if task.id in other.blocks} for task in tasks}
-    for task in tasks:
-        blockers = sorted(numbers[other] for other in waits[task.id] if other in numbers and other != task.id)
-        status = task.status if task.status in ("pending", "in_progress", "completed") else None
-        store.update(numbers[task.id], TaskUpdate(add_blocked_by=blockers, owner=task.owner or None, status=status))
-    return len(tasks)
-
-
-def _imported_task(task: Task) -> bytes:
-    from crewlog.cli.foreign import encode
-
-    record = task.source if members(task.source) else rawjson.join_members({})
-    return encode(imported(claude_code.SOURCE, record))
 
 
 def _tell(outcomes: Sequence[Outcome], as_json: bool) -> None:
@@ -199,7 +155,9 @@ def _line(outcome: Outcome) -> str:
         return f"{styled('skipped', 'red')}  {styled(outcome.path)}: {styled(outcome.problem)}"
     what = counted(outcome.count, *(("task",) if outcome.kind == "tasks" else ("entry", "entries")))
     if outcome.there:
-        what = f"is here already; {what} added since" if outcome.count else "is here already"
+        news = [f"{what} added"] if outcome.count else []
+        news += [f"{counted(outcome.changed, 'task')} changed"] if outcome.changed else []
+        what = f"is here already; {', '.join(news)} since" if news else "is here already"
     kept = ", see --json" if outcome.kind == "session" else ""
     odd = f"  ({counted(len(outcome.skipped), 'line or file', 'lines or files')} could not be read{kept})" if outcome.skipped else ""
     return f"{styled(outcome.id, 'cyan')}  {what}{odd}  {styled(outcome.path, dim=True)}"

@@ -87,8 +87,8 @@ def _work(client: Client, taking: Taking, task: Task, command: str, as_json: boo
     return 1
 
 
-def _environment(taking: Taking, task: Task) -> dict[str, str]:
-    """What the command finds. Text that an environment cannot hold (NUL) is left out of it."""
+def _environment(taking: Taking, task: Task) -> dict[bytes, bytes]:
+    """What the command finds: in UTF-8, whatever the locale. Text that an environment cannot hold (NUL) is left out of it."""
     record = read_task(task.raw)
     told = {
         "CREWLOG_HOME": taking.home,
@@ -99,8 +99,12 @@ def _environment(taking: Taking, task: Task) -> dict[str, str]:
         "CREWLOG_TASK_SUBJECT": record.subject,
         "CREWLOG_TASK_DESCRIPTION": record.description,
     }
-    for name, value in list(told.items()):
-        if len(value.encode("utf-8", "surrogateescape")) > LONGEST_VARIABLE:
-            del told[name]
-            complain("tooLarge", f'{name} is left out, too large for a variable; see `crewlog tasks show "$CREWLOG_TASK_ID" --json`')
-    return {**os.environ, **{name: value.replace("\0", "") for name, value in told.items()}}
+    environment = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
+    for name, value in told.items():
+        content = os.fsencode(value) if name == "CREWLOG_HOME" else value.encode("utf-8", "replace").replace(b"\0", b"")
+        if len(content) <= LONGEST_VARIABLE:
+            environment[name.encode()] = content
+            continue
+        environment.pop(name.encode(), None)
+        complain("tooLarge", f'{name} is left out, too large for a variable; see `crewlog tasks show "$CREWLOG_TASK_ID" --json`')
+    return environment

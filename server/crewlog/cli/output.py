@@ -25,6 +25,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What commands a terminal, or turns around the text behind it, and what no encoding has."""
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
+_NARROW = 12
+"""Columns that a cell keeps in the narrowest of terminals."""
 STATUS_COLOURS = {"pending": "yellow", "in_progress": "cyan", "completed": "green"}
 STATUS_SIGNS = {"pending": "○", "in_progress": "◐", "completed": "●"}
 
@@ -81,13 +83,20 @@ def styled(text: str, colour: str = "", *, bold: bool = False, dim: bool = False
 
 
 def table(rows: Sequence[Sequence[str]], titles: Sequence[str], *, flexible: int = -1) -> str:
-    """Aligned columns; the column `flexible` gives way where the terminal is too narrow. Cells may hold styles."""
+    """Aligned columns. Where the terminal is too narrow, the column `flexible` gives way, and then whichever is the widest. Cells may hold
+    styles.
+    """
     cells = [[click.style(title, dim=True) for title in titles], *[list(row) for row in rows]]
     widths = [max(width(row[column]) for row in cells) for column in range(len(titles))]
     if sys.stdout.isatty():
         spare = shutil.get_terminal_size().columns - sum(widths) - 2 * (len(widths) - 1)
         if spare < 0:
-            widths[flexible] = max(12, widths[flexible] + spare)
+            narrowed = min(widths[flexible], max(_NARROW, widths[flexible] + spare))
+            spare += widths[flexible] - narrowed
+            widths[flexible] = narrowed
+        while spare < 0 and max(widths) > _NARROW:
+            widths[widths.index(max(widths))] -= 1
+            spare += 1
     return "\n".join("  ".join(_padded(cell, size) for cell, size in zip(row, widths)).rstrip() for row in cells)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -34,6 +34,10 @@ ENVIRONMENT = (
     ("CREWLOG_OWNER", "who works, where --owner names nobody"),
     ("NO_COLOR", "no colours, as when standard output is no terminal"),
     ("VISUAL, EDITOR", "what `edit` and `new` open"),
+)
+FILES = (
+    ("~/.codebot", "the home: sessions, tasks, plans, history; private to its user"),
+    (".trash/ in the home", "deleted sessions, and the originals of all that `doctor --fix` changed"),
 )
 
 
@@ -66,8 +70,10 @@ def _text(command: click.Command) -> str:
 
 
 def _options(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
-    records = (parameter.get_help_record(context) for parameter in command.get_params(context) if isinstance(parameter, click.Option))
-    return [record for record in records if record is not None]
+    """(names, text). `--help`, which every command has, is told once."""
+    is_top = context.parent is None
+    options = [item for item in command.get_params(context) if isinstance(item, click.Option) and (is_top or "--help" not in item.opts)]
+    return [record for option in options if (record := option.get_help_record(context)) is not None]
 
 
 def markdown() -> str:
@@ -92,21 +98,22 @@ def man_page() -> str:
     lines += [".SH SYNOPSIS", r".B crewlog", r"[\-\-home DIR] COMMAND [ARGUMENT]..."]
     for name, command, context in commands():
         if name == "crewlog":
-            lines += [".SH DESCRIPTION", *_roff(_text(command)), ".SH COMMANDS"]
+            lines += [".SH DESCRIPTION", *_roff(_text(command)), ".SH OPTIONS", *_listed(_options(command, context)), ".SH COMMANDS"]
             continue
-        lines += [f".SS {_escape(f'{name} {_usage(command, context)}')}", *_roff(_text(command))]
-        for option, text in _options(command, context):
-            lines += [".TP", rf"\fB{_escape(option)}\fR", _escape(text)]
-    lines += [".SH EXIT STATUS", *(line for code, told in EXITS for line in (".TP", rf"\fB{code}\fR", _escape(told)))]
-    lines += [".SH ERRORS", *(line for kind, told in KINDS for line in (".TP", rf"\fB{kind}\fR", _escape(told)))]
-    lines += [".SH ENVIRONMENT", *(line for name, told in ENVIRONMENT for line in (".TP", rf"\fB{_escape(name)}\fR", _escape(told)))]
+        lines += [f".SS {_escape(f'{name} {_usage(command, context)}')}", *_roff(_text(command)), *_listed(_options(command, context))]
+    for title, items in (("EXIT STATUS", EXITS), ("ERRORS", KINDS), ("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
+        lines += [f".SH {title}", *_listed(items)]
     return "\n".join(lines) + "\n"
+
+
+def _listed(items: Iterable[tuple[str, str]]) -> list[str]:
+    return [line for name, text in items for line in (".TP", rf"\fB{_escape(name)}\fR", _escape(text))]
 
 
 def _roff(text: str) -> list[str]:
     lines: list[str] = []
     for paragraph in text.split("\n\n"):
-        lines += [".PP", *(_escape(line) for line in paragraph.split("\n"))]
+        lines += [".PP"] * bool(lines) + [_escape(line) for line in paragraph.split("\n")]
     return lines
 
 

@@ -22,12 +22,13 @@ _GUARD = "trap '' HUP INT QUIT TERM TSTP; read gone; kill -CONT 0; kill -TERM 0;
 """For sh: waits until the other end of its standard input is closed, which the kernel does for whoever dies."""
 
 
-def run_command(command: str, environment: Mapping[str, str]) -> int:
+def run_command(command: str, environment: Mapping[bytes, bytes]) -> int:
     """The exit code of a shell command, negative for a signal. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to it; the second of them
     is passed on as SIGKILL. Raises `OSError` where there is no shell.
     """
     if os.name == "nt":
-        return subprocess.run(command, shell=True, env=environment, check=False).returncode  # noqa: S602  # what the user typed
+        named = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+        return subprocess.run(command, shell=True, env=named, check=False).returncode  # noqa: S602  # what the user typed
     return _Job(command, environment).run()
 
 
@@ -36,7 +37,7 @@ if sys.platform != "win32":
     class _Job:
         """A command and its guard, in one process group whose leader is the guard."""
 
-        def __init__(self, command: str, environment: Mapping[str, str]) -> None:
+        def __init__(self, command: str, environment: Mapping[bytes, bytes]) -> None:
             self._command = command
             self._environment = environment
             self._received = 0
@@ -53,7 +54,7 @@ if sys.platform != "win32":
                     guard.communicate()
 
         def _run_in(self, group: int) -> int:
-            process = _start(self._command, group, environment=self._environment)
+            process = _start(self._command.encode("utf-8", "surrogateescape"), group, environment=self._environment)
             self._group = group
             if self._received:  # before there was anybody to pass it on to
                 os.killpg(group, signal.SIGTERM)
@@ -113,10 +114,10 @@ if sys.platform != "win32":
                     os.killpg(self._group, number if self._received == 1 else signal.SIGKILL)
 
     def _start(
-        command: str | list[str], group: int, *, stdin: int | None = None, environment: Mapping[str, str] | None = None
+        command: bytes | list[str], group: int, *, stdin: int | None = None, environment: Mapping[bytes, bytes] | None = None
     ) -> subprocess.Popen[bytes]:
         """`command`: a text for the shell, or arguments; `group`: the process group to join, 0 for one of its own."""
-        shell = isinstance(command, str)
+        shell = isinstance(command, bytes)
         if sys.version_info >= (3, 11):
             return subprocess.Popen(command, shell=shell, stdin=stdin, env=environment, process_group=group)  # what the user typed
         return subprocess.Popen(command, shell=shell, stdin=stdin, env=environment, preexec_fn=lambda: os.setpgid(0, group))

@@ -183,10 +183,13 @@ class Changes:
     def _started(self, watcher: object, error: Exception | None) -> None:
         if error is not None:
             logger.error("changes by others are not watched", exc_info=error)
+            self._starting = False
+            self._call_starters()
             return
         made: Watcher = watcher  # type: ignore[assignment]  # what start_watcher returned
         if self._ended:
             made.close()
+            self._call_starters()
             return
         self._arrangement = arrangement = Arrangement(
             self._workspace, self._subscriptions, self._waited_lists, made, self._event, self._warn_of
@@ -200,6 +203,7 @@ class Changes:
         self._watch_more(self._call_starters)
 
     def _call_starters(self) -> None:
+        """Whoever waits is answered, also where nothing can be watched any more."""
         for then in self._when_started:
             then()
         self._when_started.clear()
@@ -212,7 +216,12 @@ class Changes:
         """
         assert self._arrangement is not None
         arrangement, since = self._arrangement, self._since
-        fresh = arrangement.arrange()
+        try:
+            fresh = arrangement.arrange()
+        except StorageError as error:
+            logger.error("what is wanted cannot be watched: %s", error)
+            then()
+            return
         self._since = time.time_ns()
         projects = {folder for folder, _ in arrangement.folders(Kind.PROJECT)} & fresh
         lists = [list_id for folder, list_id in arrangement.folders(Kind.LIST) if folder in fresh]

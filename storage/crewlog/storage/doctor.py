@@ -14,7 +14,10 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from crewlog.storage.doctor_boards import BoardFault, board_faults, misnamed
-from crewlog.storage.doctor_files import Usage, file_fault, make_private, walk
+from crewlog.storage.doctor_files import Found, Usage, file_fault, make_private, walk
+from crewlog.storage.doctor_index import BESIDE as ENDINGS
+from crewlog.storage.doctor_index import bring_in_step, index_fault
+from crewlog.storage.doctor_index import lock as lock_of_index
 from crewlog.storage.doctor_logs import (
     Fault,
     Mended,
@@ -98,7 +101,23 @@ def examine(home: Home, progress: Progress = lambda done, total: None) -> Report
         progress(done, total)
     for folder in names:
         _examine_board(home, folder, boards.get(folder, {}), names[folder], report)
+    _examine_session_ids(home, there, report)
+    index = index_fault(home)
+    if index is not None:
+        report.findings.append(Finding(index.kind, index.severity, index.path, index.reason, mendable=True))
     return report
+
+
+def _examine_session_ids(home: Home, there: Collection[Found], report: Report) -> None:
+    """Two logs of one id: each reader opens one of them, and shows nothing of the other."""
+    logs: dict[str, list[str]] = {}
+    for found in there:
+        if found.kind == "sessions" and found.is_file and found.path.endswith(".jsonl"):
+            logs.setdefault(os.path.basename(found.path).rpartition("_")[2], []).append(found.path)
+    for paths in logs.values():
+        for path in paths[1:]:
+            reason = f"{os.path.relpath(paths[0], home.path)} has the same session id, by which only one of them opens; move one away"
+            report.findings.append(Finding("duplicateSession", "warning", path, reason))
 
 
 def _examine_file(
@@ -282,6 +301,10 @@ def _mend(home: Home, finding: Finding, kept: str, durability: Durability) -> tu
         return _raise_high_water_mark(home, finding.path, kept, durability)
     if finding.kind == "unreadableRoster":
         return _set_roster_aside(home, finding.path, kept, durability)
+    if finding.kind == "indexOutOfStep":
+        return bring_in_step(home), ""
+    if finding.kind == "damagedIndex":
+        return _set_index_aside(home, finding.path, kept, durability)
     if finding.kind in _BY_ITSELF:
         return _mend_board(home, finding, kept, durability)
     return _mend_log(home, finding.path, kept, durability)
@@ -367,6 +390,13 @@ def _set_roster_aside(home: Home, path: str, kept: str, durability: Durability) 
         os.unlink(path)
         durability.replaced(os.path.dirname(path))
     return f"the team is empty now; what its file held is in {os.path.basename(path)}{BESIDE}", original
+
+
+def _set_index_aside(home: Home, path: str, kept: str, durability: Durability) -> tuple[str, str]:
+    with lock_of_index(home):
+        moved = [_move_aside(home, path + ending, kept, durability) for ending in ENDINGS if os.path.exists(path + ending)]
+    bring_in_step(home)
+    return "set aside; what is needed of it is made anew from the logs", moved[0]
 
 
 def _raise_high_water_mark(home: Home, path: str, kept: str, durability: Durability) -> tuple[str, str]:

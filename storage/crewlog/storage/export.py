@@ -101,10 +101,18 @@ def _shown(entry: Entry) -> Iterator[tuple[str, list[Part]]]:
     elif entry.kind == EntryKind.MODEL_CHANGE:
         yield "", [Part("note", "Model: " + _field(data, "provider") + " " + _field(data, "model"))]
     elif entry.kind not in _SILENT:
-        yield "", [Part("note", f"{entry.kind}: {rawjson.decode_utf8(data)}")]
+        yield "", [Part("note", f"{entry.kind}: {_shortened(rawjson.decode_utf8(data))}")]
 
 
 _SILENT = frozenset({EntryKind.HEADER, EntryKind.SESSION_INFO, EntryKind.LLM_CALL, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE})
+
+
+_NOTE = 500
+
+
+def _shortened(text: str) -> str:
+    """What no reader knows how to show may be anything; that it is there is shown, and how it begins."""
+    return text if len(text) <= _NOTE else f"{text[:_NOTE]}… ({len(text):,} characters)"
 
 
 def _message(data: bytes) -> Iterator[tuple[str, list[Part]]]:
@@ -126,9 +134,22 @@ def _block(block: _Block, role: str) -> Iterator[Part]:
         arguments = rawjson.decode_utf8(bytes(block.tool_call.args))
         yield Part("call", arguments, f"Tool call: {block.tool_call.name or ''}")
     if block.image is not None:
-        yield Part("image", block.image.url or "", f"Image {block.image.mime_type or ''}".strip())
+        yield _image(block.image)
     if block.tool_name:
         yield Part("note", f"Tool: {block.tool_name}")
+
+
+def _image(image: _Image) -> Part:
+    """One that the record holds is shown; where another one lies is told, and nothing is fetched."""
+    title = f"Image {image.mime_type or ''}".strip()
+    if image.data and image.mime_type in _IMAGES and _BASE64.fullmatch(image.data):
+        return Part("picture", f"data:{image.mime_type};base64,{image.data}", f"{title}, {len(image.data) * 3 // 4:,} bytes")
+    return Part("image", image.url or "", title)
+
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""What cannot hold a script."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def _field(data: bytes, name: str) -> str:
@@ -148,6 +169,8 @@ def _markdown(title: str, header: str, sections: list[Section]) -> str:
                 out += [*_prose(part.text), ""]
             elif part.style == "note":
                 out += [f"> {_inline(part.text)}", ""]
+            elif part.style == "picture":
+                out += [f"**{_inline(part.title)}**", ""]
             else:
                 out += [f"**{_inline(part.title)}**", "", *_fenced(part.text), ""]
     return _clean("\n".join(out))
@@ -201,7 +224,8 @@ def _inline(text: str) -> str:
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}
 h1{font-size:1.5rem}.meta,time{color:gray;font-size:.85rem}section{border-top:1px solid #8884;padding:.75rem 0}
-h2{font-size:1rem;margin:0 0 .25rem;text-transform:capitalize}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}
+h2{font-size:1rem;margin:0 0 .25rem;text-transform:capitalize}pre,.text{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}
+pre{background:#8881;padding:.25rem .5rem;font-size:.9rem}img{max-width:100%}
 details{margin:.25rem 0;opacity:.85}.thinking{opacity:.6}.note{color:gray;font-style:italic}
 """
 
@@ -210,7 +234,7 @@ def _html(title: str, header: str, sections: list[Section]) -> str:
     escape = html.escape
     out = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">",
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
         f'<h1>{escape(title)}</h1><p class="meta">{escape(header)}</p>',
     ]
@@ -220,7 +244,9 @@ def _html(title: str, header: str, sections: list[Section]) -> str:
         for part in section.parts:
             text = f"<pre>{escape(part.text)}</pre>"
             if part.style == "text":
-                out.append(text)
+                out += _html_prose(part.text)
+            elif part.style == "picture":
+                out.append(f'<img src="{escape(part.text)}" alt="{escape(part.title)}">')
             elif part.style == "note":
                 out.append(f'<p class="note">{escape(part.text)}</p>')
             else:
@@ -228,6 +254,26 @@ def _html(title: str, header: str, sections: list[Section]) -> str:
         out.append("</section>")
     out.append("</body></html>")
     return _clean("\n".join(out))
+
+
+def _html_prose(text: str) -> Iterator[str]:
+    """Paragraphs, and what stands between fences as code; all other layout stays as it was typed."""
+    fence, lines = "", list[str]()
+
+    def told() -> str:
+        block = html.escape("\n".join(lines).strip("\n"))
+        return f"<pre>{block}</pre>" if fence else f'<div class="text">{block}</div>'
+
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if found and (not fence or (found[1].startswith(fence) and not line[found.end() :].strip())):
+            if lines:
+                yield told()
+            fence, lines = "" if fence else found[1], []
+        else:
+            lines.append(line)
+    if any(line.strip() for line in lines):
+        yield told()
 
 
 def _clean(text: str) -> str:

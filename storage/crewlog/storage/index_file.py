@@ -72,8 +72,8 @@ def current_path(home: str) -> str | None:
     return _path(folder, max(numbers)) if numbers else None
 
 
-def connect(path: str, home: str, *, timeout: float = SMALL_TIMEOUT) -> sqlite3.Connection:
-    """The database at `path`, checked to be an index of this version. Raises `NoIndex`."""
+def connect(path: str, home: str, *, timeout: float = SMALL_TIMEOUT, mode: str = "rw") -> sqlite3.Connection:
+    """The database at `path`, checked to be an index of this version. `mode`: as in an URI of SQLite. Raises `NoIndex`."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise NoIndex("what stands in the index's place is no file", damaged=True)
@@ -82,7 +82,7 @@ def connect(path: str, home: str, *, timeout: float = SMALL_TIMEOUT) -> sqlite3.
         raise NoIndex(str(error)) from None
     connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(_uri(path), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(_uri(path, mode), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA trusted_schema = OFF")
         found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
         if found != [APPLICATION_ID, VERSION]:
@@ -156,8 +156,8 @@ def _path(folder: str, number: int) -> str:
     return os.path.join(folder, f"index-{VERSION}.{number}.sqlite3")
 
 
-def _uri(path: str) -> str:
-    return f"file:{urllib.parse.quote(path)}?mode=rw"
+def _uri(path: str, mode: str = "rw") -> str:
+    return f"file:{urllib.parse.quote(path)}?mode={mode}"
 
 
 def _names(folder: str) -> list[str]:

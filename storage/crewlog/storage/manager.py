@@ -68,9 +68,11 @@ class SessionManager:
         session_id, path = self._new_session()
         return self.write_new(path, session_id, cwd, name, b"")
 
-    def write_new(self, path: str, session_id: str, cwd: str, name: str, more: bytes) -> SessionStore:
-        """A new log at `path`: a header, then the lines of `more`, written together. Raises `StorageFailed`."""
-        created = times.now()
+    def write_new(self, path: str, session_id: str, cwd: str, name: str, more: bytes, created: str = "") -> SessionStore:
+        """A new log at `path`: a header, then the lines of `more`, written together. `created`: RFC 3339 (default: now). Raises
+        `StorageFailed`.
+        """
+        created = created or times.now()
         parts = {"version": b"%d" % VERSION, "session_id": rawjson.encode_string(session_id), "name": rawjson.encode_string(name)}
         if not name:
             del parts["name"]

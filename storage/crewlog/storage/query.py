@@ -40,6 +40,7 @@ class Query(msgspec.Struct):
 def parse_query(text: str) -> Query:
     """Never fails."""
     query = Query([], set(), set(), set(), set())
+    terms: dict[Term, None] = {}
     for match in _TOKEN.finditer(text):
         key, value = (match["key"] or "").lower(), match["phrase"] if match["phrase"] is not None else match["word"]
         if not value:
@@ -47,7 +48,8 @@ def parse_query(text: str) -> Query:
         if not _set_filter(query, key, value):
             whole = f"{match['key']}:{value}" if key else value
             prefix = match["phrase"] is None and whole.endswith("*") and len(whole) > 1
-            query.terms.append(Term((whole[:-1] if prefix else whole).casefold(), prefix))
+            terms[Term((whole[:-1] if prefix else whole).casefold(), prefix)] = None
+    query.terms = list(terms)
     return query
 
 
@@ -72,9 +74,10 @@ def _moment(text: str) -> int | None:
 
 def term_pattern(term: Term) -> re.Pattern[str]:
     """Finds the term as a word: bounded where its own ends are letters of an alphabet, anywhere for others (CJK, punctuation)."""
-    before = r"(?<![a-z0-9_])" if _is_latin(term.text[0]) else ""
+    text = re.escape(term.text)
+    before = rf"(?<![a-z0-9_]{text})" if _is_latin(term.text[0]) else ""  # behind the text, which is so looked for as plain text is: fast
     after = r"(?![a-z0-9_])" if _is_latin(term.text[-1]) and not term.prefix else ""
-    return re.compile(before + re.escape(term.text) + after)
+    return re.compile(text + before + after)
 
 
 def _is_latin(character: str) -> bool:

@@ -9,6 +9,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Protocol
 
 import msgspec
@@ -162,10 +163,13 @@ class _Matcher:
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        self.patterns = [term_pattern(term) for term in query.terms]
         self._newest = times.parse_ns(times.now()) or 0
         self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)
         self._with_slash = any(b"/" in text for text in self._plain)
+
+    @cached_property
+    def patterns(self) -> list[re.Pattern[str]]:
+        return [term_pattern(term) for term in self._query.terms]
 
     def lines(self, data: bytes) -> Iterator[bytes]:
         """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
@@ -203,6 +207,8 @@ class _Matcher:
         if query.models and not any(model in model_of(entry).casefold() for model in query.models):
             return None
         folded = found.text.casefold()
+        if not all(term.text in folded for term in query.terms):
+            return None
         counts = [len(pattern.findall(folded)) for pattern in self.patterns]
         if not all(counts):
             return None

@@ -129,9 +129,9 @@ class TaskBoard:
         mark = max(read_high_water_mark(folder.path), folder.ledger.high)
         return max(mark + 1, folder.highest_number + 1, self.next)
 
-    def free_number(self) -> int:
+    def free_number(self, at_least: int = 1) -> int:
         """The next number that no task bears, also none of a file that was not seen yet."""
-        self.next = self.next_number()
+        self.next = max(self.next_number(), at_least)
         number = self.next
         while (str(number) in self.index.tasks and str(number) not in self.memory_only) or self._is_taken(number):
             number += 1

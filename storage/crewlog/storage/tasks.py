@@ -84,10 +84,13 @@ class TaskStore:
         *,
         blocks: Sequence[str] = (),
         blocked_by: Sequence[str] = (),
+        number_from: int = 1,
     ) -> Task:
-        """Adds a task under a number that no task of this list ever had. Raises `TaskNotFound` for unknown blockers."""
+        """Adds a task under a number that no task of this list ever had, and not below `number_from`. Raises `TaskNotFound` for unknown
+        blockers.
+        """
         with self._changing(creates=True):
-            number = self._board.free_number()
+            number = self._board.free_number(number_from)
             self._board.memory_only.discard(str(number))
             task = Task(
                 id=str(number),

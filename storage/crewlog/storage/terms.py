@@ -19,7 +19,10 @@ _SHORT = 3
 """Characters below which a run cannot be found by trigrams."""
 
 _MOST_TERMS = 60
-"""Conditions that FTS5 is given at a time."""
+"""Conditions that FTS5 is given at a time; without the others it finds more."""
+
+_LONGEST_WORD = 200
+"""Characters of a word that FTS5 is given."""
 
 _WORD_BYTES = frozenset(b"0123456789_abcdefghijklmnopqrstuvwxyz")
 _WORDS_ONLY = bytes(code | 32 if 65 <= code <= 90 else code if code in _WORD_BYTES else 32 for code in range(256))
@@ -28,7 +31,8 @@ _ESCAPE = re.compile(rb"\\.")
 _LETTERED_ESCAPES = (b"\\\\", b"\\n", b"\\t", b"\\r", b"\\u003c", b"\\u003e", b"\\u0026", b"\\b", b"\\f")
 """In this order: what is behind an escaped backslash begins no escape with it."""
 _WORD = re.compile("[0-9a-z_]+")
-_RUN = re.compile("[^\x00-\x7f]+")
+_RUN = re.compile("[^\x00-\x7f\ud800-\udfff]+")
+"""Surrogates are no text that SQLite knows; they end a run in what is indexed too."""
 
 
 def words_of(folded: str) -> str:
@@ -86,8 +90,9 @@ def wanted(query: Query, models: Iterable[str]) -> Wanted:
     short: dict[str, None] = {}
     for term in query.terms:
         for match in _WORD.finditer(term.text):
-            prefix = term.prefix and match.end() == len(term.text)
-            words[f'"{match[0]}"' + ("*" if prefix else "")] = None
+            word = match[0][:_LONGEST_WORD]
+            prefix = len(word) < len(match[0]) or (term.prefix and match.end() == len(term.text))
+            words[f'"{word}"' + ("*" if prefix else "")] = None
         for match in _RUN.finditer(term.text):
             if len(match[0]) < _SHORT:
                 short[match[0]] = None
@@ -96,5 +101,6 @@ def wanted(query: Query, models: Iterable[str]) -> Wanted:
     for field, values in (("role", query.roles), ("kind", query.kinds), ("tool", query.tools), ("model", matching)):
         if getattr(query, f"{field}s"):
             marks = [f'"{mark(field, value)}"' for value in sorted(values)] or ['"·none"']
-            words["(" + " OR ".join(marks) + ")"] = None
+            if len(marks) <= _MOST_TERMS:
+                words["(" + " OR ".join(marks) + ")"] = None
     return Wanted(" AND ".join(list(words)[-_MOST_TERMS:]), " AND ".join(list(runs)[:_MOST_TERMS]), list(short)[:_MOST_TERMS])

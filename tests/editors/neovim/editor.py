@@ -160,13 +160,22 @@ class Editor:
     def wait_for_row(self, text: str) -> int:
         """Waits until a line of the sidebar holds the text; its number, from 1."""
 
-        def find() -> int:
-            return next((number for number, line in enumerate(self.sidebar(), 1) if text in line), 0)
-
-        return self.wait(f"{text!r} in the sidebar", find)
+        return self.wait(f"{text!r} in the sidebar", lambda: self._row(text))
 
     def wait_gone(self, text: str) -> None:
-        self.wait(f"{text!r} gone from the sidebar", lambda: all(text not in line for line in self.sidebar()))
+        self.wait(f"{text!r} gone from the sidebar", lambda: not self._row(text))
+
+    def _row(self, text: str) -> int:
+        return int(
+            self.lua(
+                """local text, view = ..., package.loaded["crewlog.sidebar.view"]
+                for number, line in ipairs(view and view.buf and vim.api.nvim_buf_get_lines(view.buf, 0, -1, false) or {}) do
+                  if line:find(text, 1, true) then return number end
+                end
+                return 0""",
+                text,
+            )
+        )
 
     def go_to(self, text: str) -> None:
         """Puts the cursor of the sidebar on the line with the text."""
@@ -182,6 +191,11 @@ class Editor:
             return text in self.screen.text
 
         self.wait(f"{text!r} on the screen", shown)
+
+    def settle(self) -> None:
+        """Waits until Neovim has nothing more to draw, and takes it in."""
+        self.lua("vim.wait(50, function() return false end); vim.cmd.redraw()")
+        self.pump()
 
     def state(self) -> str:
         return str(self.lua('return require("crewlog.client").state'))

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { until, VSCode } from "./support/editor.mjs";
 import { makeHome, noGolden } from "./support/home.mjs";
 
@@ -15,6 +15,7 @@ describe("golden data in the sidebar", { skip: noGolden }, () => {
     window = await code.open(place.folder);
     await window.crewlog();
   });
+  afterEach((test) => window?.keep(test));
   after(async () => {
     await code?.stop();
     rmSync(place.root, { recursive: true, force: true });
@@ -26,6 +27,7 @@ describe("golden data in the sidebar", { skip: noGolden }, () => {
     await window.see("Sessions", "重构 <存储> & 测试");
     await window.see("Plans", "calm-writing-river");
     await window.see("Team", "alice");
+    await window.see("Team", "Transcripts of others");
     await until("bob is said to write the code", async () => (await window.row("Team", "bob").innerText()).includes("Writing the code"));
     await until("the badge counts the open tasks", async () => (await window.page.locator('.activitybar .action-item:has([aria-label^="Crewlog"]) .badge-content').innerText()) === "3");
     await window.shot("golden");
@@ -45,6 +47,7 @@ describe("golden data in the sidebar", { skip: noGolden }, () => {
     assert.match(await window.row("Sessions", "first era").innerText(), /4 msg/);
     await window.row("Sessions", "first era").click();
     await window.page.locator(".tab", { hasText: "first era" }).waitFor();
+    await window.inPage("the session's messages are shown", (frame) => frame.getByText("first era").first());
     await window.shot("session");
   });
 
@@ -52,6 +55,7 @@ describe("golden data in the sidebar", { skip: noGolden }, () => {
     await window.only("Team");
     await window.row("Team", "alice").click();
     await window.page.locator(".tab", { hasText: "alice" }).waitFor();
+    await window.inPage("its messages are shown", (frame) => frame.locator("#feed").getByText("after checkpoint"));
     await window.shot("transcript");
   });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { until, VSCode } from "./support/editor.mjs";
 import { agent, makeHome } from "./support/home.mjs";
 
@@ -39,6 +39,7 @@ print(session.id)`,
     window.page.on("dialog", () => assert.fail("a dialog came up"));
     await window.crewlog();
   });
+  afterEach((test) => window?.keep(test));
   after(async () => {
     await code?.stop();
     rmSync(place.root, { recursive: true, force: true });
@@ -66,7 +67,7 @@ print(session.id)`,
     await window.row("Tasks", "<script>").hover();
     await window.page.locator(".monaco-hover:visible, .workbench-hover:visible").filter({ hasText: "Status: ready" }).first().waitFor();
     assert.equal(await window.page.locator(".workbench-hover a, .monaco-hover a, .workbench-hover img").count(), 0);
-    await window.shot("hostile-views");
+    await window.shot("hostile-views", { pointing: true });
     await harmless();
   });
 
@@ -75,7 +76,7 @@ print(session.id)`,
     await window.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
     assert.equal(await window.page.locator(".quick-input-list a[href], .quick-input-list a[data-href], .quick-input-list .codicon-alert").count(), 0);
     await window.shot("hostile-pick");
-    await window.pick(session);
+    await window.pick("Pick a session", session);
     const told = window.notification("was deleted");
     await told.waitFor();
     assert.equal(await told.locator(".notification-list-item-message a").count(), 0);
@@ -87,17 +88,14 @@ print(session.id)`,
 
   test("open as a page in which nothing runs, with a line of 5 MB", async () => {
     await window.row("Sessions", "$(alert)").click();
-    await until("the page shows the end of the session", async () => {
-      for (const frame of window.page.frames()) if (await frame.getByText("after the long line").first().isVisible()) return true;
-      return false;
-    });
+    await window.inPage("the end of the session is shown", (frame) => frame.getByText("after the long line").first());
     await window.shot("hostile-session");
     await harmless();
   });
 
   test("a task opens as text", async () => {
     await window.row("Tasks", "<script>").click();
-    await until("it is shown", async () => (await window.page.locator(".editor-instance .view-lines").allInnerTexts()).join().includes("<script>top.sprung=1"));
+    await until("it is shown", async () => (await window.editorText()).includes("<script>top.sprung=1"));
     await window.shot("hostile-task");
     await harmless();
   });

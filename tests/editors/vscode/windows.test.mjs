@@ -1,8 +1,8 @@
 // Windows of other kinds: several folders, nothing there yet, no server.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { until, VSCode } from "./support/editor.mjs";
 import { agent, makeHome } from "./support/home.mjs";
 
@@ -13,7 +13,9 @@ describe("several folders", () => {
   let code;
   let window;
   before(async () => {
-    for (const { folder } of [second, third]) mkdirSync(folder);
+    mkdirSync(join(place.root, "library-itself"));
+    symlinkSync(join(place.root, "library-itself"), second.folder); // agents name it by its own path
+    mkdirSync(third.folder);
     for (const one of [place, second, third]) {
       const name = one.folder.split("/").at(-1);
       await agent(one, `s = client.session.create(name="session of ${name}").session\nclient.task.create(s.id, "task of ${name}")`);
@@ -23,6 +25,7 @@ describe("several folders", () => {
     window = await code.open(join(place.root, "both.code-workspace"));
     await window.crewlog();
   });
+  afterEach((test) => window?.keep(test));
   after(async () => {
     await code?.stop();
     rmSync(place.root, { recursive: true, force: true });
@@ -41,20 +44,22 @@ describe("several folders", () => {
   });
 });
 
-describe("nothing there yet", () => {
+describe("a first window", () => {
   const place = makeHome();
   let code;
+  let window;
   before(async () => {
-    code = await VSCode.start({ home: place.home });
+    code = await VSCode.start({ home: place.home, path: "/usr/bin:/bin" });
+    window = await code.open(place.folder);
+    await window.crewlog();
   });
+  afterEach((test) => window?.keep(test));
   after(async () => {
     await code?.stop();
     rmSync(place.root, { recursive: true, force: true });
   });
 
   test("welcome views tell what to do, and the first task is made from there", async () => {
-    const window = await code.open(place.folder);
-    await window.crewlog();
     await window.pane("Tasks").getByText("No tasks in this project yet").waitFor();
     await window.pane("Sessions").getByText("No sessions in this project yet").waitFor();
     await window.pane("Plans").getByText("No plans yet").waitFor();
@@ -63,31 +68,45 @@ describe("nothing there yet", () => {
     assert.equal(await window.hasCommand("Crewlog: Delete Task"), false);
     assert.ok(!existsSync(place.home), "looking leaves nothing behind");
     await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "New Task" }).click();
-    await window.pick("New list");
-    await window.answer("The very first");
+    await window.pick("In which list?", "New list");
+    await window.answer("What is to be done", "The very first");
     await window.see("Tasks", "The very first");
+  });
+
+  test("a server that is not there is said clearly, with what to do; once it is there, it is used", async () => {
+    code.change({ "crewlog.server.path": "" });
+    await window.notification("The crewlog server was not found").waitFor();
+    await until("the status bar warns", async () => (await (await window.statusBar()).innerText()).includes("Crewlog"));
+    await window.shot("server-gone");
+    await window.command("Notifications: Clear All Notifications");
+    code.change({});
+    await until("the status bar counts again", async () => /1\s*0\s*0/.test(await (await window.statusBar()).innerText()));
+    await agent(place, `client.task.create("board", "The second")`);
+    await window.see("Tasks", "The second");
+  });
+
+  test("so it is in a window that opens without one", async () => {
+    code.change({ "crewlog.server.path": "" });
     await window.close();
-  });
-});
-
-describe("a server that is not there", () => {
-  const place = makeHome();
-  let code;
-  before(async () => {
-    code = await VSCode.start({ home: place.home, settings: { "crewlog.server.path": "" }, path: "/usr/bin:/bin" });
-  });
-  after(async () => {
-    await code?.stop();
-    rmSync(place.root, { recursive: true, force: true });
-  });
-
-  test("is said clearly, with what to do", async () => {
-    const window = await code.open(place.folder);
+    window = await code.open(place.folder);
     await window.crewlog();
     await window.notification("The crewlog server was not found").waitFor();
     await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "Set Its Path" }).waitFor();
-    await until("the status bar warns", async () => (await (await window.statusBar()).innerText()).includes("Crewlog"));
     await window.shot("no-server");
-    await window.close();
+  });
+
+  test("a server that ends at once is not started again and again", async () => {
+    const program = join(place.root, "broken");
+    writeFileSync(program, `#!/bin/sh\necho "no module named crewlog" >&2\necho >>${program}.started\nexit 1\n`);
+    chmodSync(program, 0o755);
+    await window.command("Notifications: Clear All Notifications");
+    code.change({ "crewlog.server.path": program });
+    await window.notification("ended before it was ready").waitFor();
+    await window.pane("Tasks").locator(".monaco-button").filter({ hasText: "Restart It" }).waitFor();
+    await window.shot("broken-server");
+    await window.pressNotification("ended before it was ready", "Show Log");
+    // what stands in the log is not to be seen here: without its compiled part, this VS Code writes no log files
+    await until("the log is shown", async () => (await window.page.locator(".panel select").allInnerTexts()).join().includes("Crewlog"));
+    assert.equal(readFileSync(`${program}.started`, "utf8"), "\n");
   });
 });

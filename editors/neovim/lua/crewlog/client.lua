@@ -19,6 +19,8 @@ M.state = "stopped"
 M.reason = nil
 ---@type crewlog.Capabilities? of the server that runs
 M.server = nil
+---@type boolean whether it tells of changes
+M.watched = false
 ---@type string? its version
 M.version = nil
 ---@type string? the folder for which it was started
@@ -69,7 +71,7 @@ end
 local function set_state(state, reason)
   M.state, M.reason = state, reason
   if state ~= "ready" then
-    M.server = nil
+    M.server, M.watched = nil, false
   end
   for _, listener in ipairs(on_state) do
     listener(state, reason)
@@ -205,11 +207,12 @@ local function initialized(client, result)
   end
   local mine = epoch
   M.request("subscribe", nil, function(err)
-    if mine ~= epoch then
-      return
+    if mine ~= epoch or (err and err.data.kind == "disconnected") then
+      return -- it died, of which others tell
     elseif err then
       return give_up("the server does not tell of changes: " .. err.message)
     end
+    M.watched = true
     for _, listener in ipairs(on_ready) do
       listener(true)
     end
@@ -223,6 +226,7 @@ end
 
 start = function()
   require("crewlog.store") -- it listens, whoever needed the server first
+  require("crewlog.plans") -- so does this
   local cmd, trouble = M.command()
   if trouble then
     return give_up(trouble, ":checkhealth crewlog tells more.")

@@ -63,6 +63,9 @@ local function check_server()
     })
     return
   end
+  vim.wait(5000, function()
+    return client.watched
+  end, 10)
   local err, status = client.request_sync("crewlog/status")
   if err then
     health.error("the server does not answer: " .. err.message, { ":Crewlog restart" })
@@ -77,6 +80,8 @@ local function check_server()
     health.warn("changes of others are found by polling: " .. (watcher.reason or ""), {
       "on Linux, raise fs.inotify.max_user_watches and max_user_instances; on a network file system there is no other way",
     })
+  elseif not client.watched or watcher.kind == "none" then
+    health.warn("changes of others are not told of", { "see whether the home folder can be read: crewlog doctor" })
   else
     health.ok("changes of others are told by " .. watcher.kind)
   end

@@ -1,16 +1,17 @@
 --- Highlight groups, linked to standard ones; a colour scheme or the user may set them.
 local M = {}
 
+---@type table<string, string|false> false: as other text; `Normal` would hide the line of the cursor
 M.LINKS = {
   CrewlogSection = "Title",
   CrewlogList = "Directory",
   CrewlogMarker = "NonText",
   CrewlogCount = "Comment",
   CrewlogId = "Number",
-  CrewlogSubject = "Normal",
+  CrewlogSubject = false,
   CrewlogOwner = "Identifier",
   CrewlogTime = "Comment",
-  CrewlogPending = "Normal",
+  CrewlogPending = false,
   CrewlogInProgress = "DiagnosticInfo",
   CrewlogBlocked = "DiagnosticWarn",
   CrewlogCompleted = "DiagnosticOk",
@@ -31,7 +32,7 @@ M.LINKS = {
 
 function M.define()
   for group, link in pairs(M.LINKS) do
-    vim.api.nvim_set_hl(0, group, { link = link, default = true })
+    vim.api.nvim_set_hl(0, group, { link = link or nil, default = true })
   end
 end
 

@@ -408,6 +408,9 @@ function M.load_earlier(view, limit, done)
   local ticket = view.ticket
   view.source:page({ before = view.entries[1], limit = limit or config.options.session.page }, function(err, page)
     if not alive(view, ticket) then
+      if done and alive(view) then -- all was loaded anew meanwhile: what is to be done then is still to be done
+        vim.schedule(done)
+      end
       return
     elseif err then
       return fail(view, err)
@@ -704,8 +707,8 @@ store.listen(function(topic, data)
   end
 end)
 
-client.on_ready(function()
-  for _, view in pairs(M.views) do
+client.on_ready(function(watched)
+  for _, view in pairs(watched and {} or M.views) do
     if view.busy then
       view.stale = true
     elseif #view.entries == 0 then

@@ -11,6 +11,7 @@ local M = {}
 ---@field modified string
 ---@field session? crewlog.SessionInfo
 ---@field tasks? table<string, crewlog.Task> nil until they are loaded
+---@field order? string[] ids of `tasks` as they are shown; nil until somebody asks, and after tasks came or went
 ---@field revision? integer of the last notification that is in `tasks`
 ---@field loading? table which of the requests for `tasks` counts
 ---@field late? crewlog.TaskDidChange[] came while loading
@@ -39,6 +40,7 @@ M.SESSIONS_PAGE = 100
 
 local listeners = {} ---@type fun(topic: crewlog.Topic, data: table)[]
 local wanted = {} ---@type table<string, true> lists whose tasks are to be there, after a restart too
+local told = false -- of an error since the server began; the others are in the sidebar
 local age = 0 -- of the server: an answer of an earlier one is no news
 
 local EVENTS = { tasks = "CrewlogTasksChanged", sessions = "CrewlogSessionsChanged", plans = "CrewlogPlansChanged", team = "CrewlogTeamChanged" }
@@ -77,11 +79,15 @@ end
 local function ask(topic, method, params, take)
   local mine = age
   client.request(method, params, function(err, result)
-    if mine ~= age then
+    if mine ~= age or (err and err.data.kind == "disconnected") then
       return -- of a server that is gone, or asked anew since
     end
     M.errors[topic] = err
     if err then
+      if not told then
+        told = true
+        vim.notify("crewlog: " .. err.message, vim.log.levels.ERROR)
+      end
       changed(topic, { error = err })
     else
       take(result)
@@ -193,10 +199,13 @@ end
 ---@param params crewlog.TaskDidChange
 local function apply(list, params)
   for _, task in ipairs(params.changed) do
+    if not list.tasks[task.id] then
+      list.order = nil
+    end
     list.tasks[task.id] = task
   end
   for _, id in ipairs(params.removed) do
-    list.tasks[id] = nil
+    list.tasks[id], list.order = nil, nil
   end
   list.counts, list.revision = params.counts, params.revision
 end
@@ -219,7 +228,7 @@ function M.load_tasks(list_id)
     local late = list.late or {}
     list.late = nil
     if not err then
-      list.tasks = {}
+      list.tasks, list.order = {}, nil
       for _, task in ipairs(result.items) do
         list.tasks[task.id] = task
       end
@@ -281,14 +290,15 @@ client.on_notification("session/didChange", function(params)
 end)
 
 client.on_ready(function(watched)
-  M.refresh()
   if watched then
-    return
+    return -- what changed since the server began is told
   end
+  M.refresh()
   M.emit("CrewlogConnected", { version = client.version, home = client.server.home, projectId = client.server.projectId })
 end)
 
 client.on_state(function(state, reason)
+  told = told and state ~= "starting"
   if state == "stopped" then
     age = age + 1
     M.lists, M.sessions, M.plans, M.rosters, M.loaded, M.errors = {}, {}, {}, {}, {}, {}
@@ -323,18 +333,25 @@ end
 ---@param list crewlog.List
 ---@return crewlog.Task[]
 function M.tasks_of(list)
-  local tasks = vim.tbl_values(list.tasks or {})
-  local numbers = {}
-  for _, task in ipairs(tasks) do
-    numbers[task] = number(task.id)
-  end
-  table.sort(tasks, function(a, b)
-    if numbers[a] ~= numbers[b] then
-      return numbers[a] < numbers[b]
+  local tasks = list.tasks or {}
+  if not list.order then
+    local ids, numbers = vim.tbl_keys(tasks), {}
+    for _, id in ipairs(ids) do
+      numbers[id] = number(id)
     end
-    return a.id < b.id
-  end)
-  return tasks
+    table.sort(ids, function(a, b)
+      if numbers[a] ~= numbers[b] then
+        return numbers[a] < numbers[b]
+      end
+      return a < b
+    end)
+    list.order = ids
+  end
+  local sorted = {}
+  for i, id in ipairs(list.order) do
+    sorted[i] = tasks[id]
+  end
+  return sorted
 end
 
 --- The blockers of a task that are there and not completed.

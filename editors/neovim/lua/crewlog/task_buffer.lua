@@ -239,7 +239,7 @@ local function on_change(data)
 end
 
 client.on_ready(function(watched)
-  for _, draft in pairs(watched and M.drafts or {}) do
+  for _, draft in pairs(watched and {} or M.drafts) do
     if draft.id ~= "new" then
       client.request("task/get", { listId = draft.list_id, id = draft.id }, function(err, task)
         if not err then

@@ -8,21 +8,16 @@ import { registerSessionCommands } from "./sessions";
 import { registerTaskCommands } from "./tasks";
 
 export function registerCommands(parts: Parts, views: Views): void {
-  const { context, board, sessions, plans, report } = parts;
+  const { context, board, sessions, plans, report, pages } = parts;
   const documents = new Documents(parts);
   context.subscriptions.push(documents);
   registerTaskCommands(parts, views, documents);
   registerSessionCommands(parts, views);
   registerPlanCommands(parts, views);
   context.subscriptions.push(
-    commands.registerCommand("crewlog.transcript.open", async (argument: Argument) => {
+    commands.registerCommand("crewlog.transcript.open", (argument: Argument) => {
       const target = targetOf(argument);
-      if (target?.listId === undefined || target.agent === undefined) return;
-      try {
-        await documents.showTranscript(target.listId, target.agent);
-      } catch (error) {
-        await report.failed("The transcript was not opened", error);
-      }
+      if (target?.listId !== undefined && target.agent !== undefined) pages.openTranscript(target.listId, target.agent);
     }),
     commands.registerCommand("crewlog.copyId", async (argument: Argument) => {
       const id = targetOf(argument)?.copy;

@@ -1,6 +1,6 @@
-/** The page's skeleton. What stands in a task never comes near it. */
+/** The page's skeleton. What stands in a task never comes near it, but for the list's name, as an attribute. */
 
-import type { PageSources } from "../session/html";
+import { type PageSources, targetMeta } from "../session/html";
 
 export function graphHtml(sources: PageSources): string {
   // The layout is worked out in a worker, which a webview may start from a blob alone.
@@ -12,6 +12,7 @@ export function graphHtml(sources: PageSources): string {
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="stylesheet" href="${sources.style}">
+${targetMeta(sources.target)}
 <title>Dependency graph</title>
 </head>
 <body class="loading">

@@ -28,6 +28,10 @@ export function registerGraph(context: ExtensionContext, crew: Crew): Graphs {
       },
     );
     pages.set(listId, { panel, feed });
+    panel.iconPath = {
+      light: Uri.joinPath(context.extensionUri, "media", "graph-light.svg"),
+      dark: Uri.joinPath(context.extensionUri, "media", "graph-dark.svg"),
+    };
     panel.webview.options = options(context.extensionUri);
     panel.webview.onDidReceiveMessage((message: FromGraph) => {
       const done =
@@ -44,6 +48,7 @@ export function registerGraph(context: ExtensionContext, crew: Crew): Graphs {
       style: source("graph.css"),
       styleSource: panel.webview.cspSource,
       nonce: randomBytes(16).toString("base64url"),
+      target: { listId, title: title.slice(0, 200) },
     });
   };
   context.subscriptions.push(
@@ -55,7 +60,7 @@ export function registerGraph(context: ExtensionContext, crew: Crew): Graphs {
     window.registerWebviewPanelSerializer(VIEW_TYPE, {
       async deserializeWebviewPanel(panel: WebviewPanel, state: unknown) {
         const { listId, title } = (state ?? {}) as Partial<GraphState>;
-        // A page that was closed before it had shown anything has nothing to come back to.
+        // What it was of is shown in another panel already.
         if (typeof listId !== "string" || listId === "" || pages.has(listId)) return panel.dispose();
         show(panel, listId, typeof title === "string" ? title : "");
       },

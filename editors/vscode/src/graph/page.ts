@@ -1,7 +1,7 @@
 // The dependency graph's script, in the webview. It gets tasks, has them laid out, and keeps what is looked at where it is.
 import "./page.css";
 import layoutSource from "worker:./layoutWorker";
-import { element, icon, textNodes } from "../session/page/dom";
+import { element, icon, pageTarget, textNodes } from "../session/page/dom";
 import { count, oneLine, plainText, plural } from "../session/visible";
 import type { Direction, Layout, LayoutRequest } from "./layout";
 import type { FromGraph, GraphState, ToGraph } from "./messages";
@@ -13,8 +13,8 @@ import { TaskTable } from "./page/table";
 
 declare function acquireVsCodeApi(): {
   postMessage(message: FromGraph): void;
-  getState(): GraphState | undefined;
-  setState(state: GraphState): void;
+  getState(): Partial<GraphState> | undefined;
+  setState(state: Partial<GraphState>): void;
 };
 
 /** Of a box, in ems. */
@@ -31,7 +31,8 @@ const ANNOUNCE_EVERY = 2500;
 const USUAL: BoxState[] = ["inProgress", "ready", "blocked", "lapsed", "completed"];
 
 const vscode = acquireVsCodeApi();
-const saved = vscode.getState();
+const saved: Partial<GraphState> = vscode.getState() ?? pageTarget<GraphState>();
+vscode.setState(saved);
 
 interface Box extends Place {
   element: HTMLButtonElement;
@@ -49,16 +50,16 @@ class Page {
   private readonly width: number;
   private readonly height: number;
 
-  private listId = saved?.listId ?? "";
-  private title = saved?.title ?? "";
+  private listId = saved.listId ?? "";
+  private title = saved.title ?? "";
   private tasks: GraphTask[] | undefined;
   private graph: Graph = { nodes: new Map(), edges: [], cycles: [] };
-  private withCompleted = saved?.withCompleted ?? true;
-  private asList = saved?.asList ?? false;
+  private withCompleted = saved.withCompleted ?? true;
+  private asList = saved.asList ?? false;
   /** Chosen with the first layout, and kept: what was looked at must not turn by itself. */
-  private direction: Direction | undefined = saved?.direction;
-  private active = saved?.focus;
-  private restore: GraphState | undefined = saved;
+  private direction: Direction | undefined = saved.direction;
+  private active = saved.focus;
+  private restore: Partial<GraphState> | undefined = saved;
 
   private readonly boxes = new Map<string, Box>();
   private readonly paths = new Map<string, SVGPathElement>();
@@ -70,6 +71,7 @@ class Page {
   private waiting: LayoutRequest | undefined;
   /** From which task an arrow key led to this one: the opposite key leads back. */
   private readonly cameFrom = new Map<string, string>();
+  private unsaved = false;
   private saveTimer: ReturnType<typeof setTimeout> | undefined;
   private announceTimer: ReturnType<typeof setTimeout> | undefined;
   private announced = 0;
@@ -177,7 +179,7 @@ class Page {
     this.camera.resize(layout.width, layout.height);
     if (anchor) {
       const box = this.boxes.get(anchor.id);
-      if (box) this.camera.put(box.x, box.y, anchor.at);
+      if (box) this.camera.hold(box.x, box.y, anchor.at);
     } else if (first && this.boxes.size > 0) this.startView();
     this.drawn = this.structure;
     this.moved();
@@ -590,26 +592,34 @@ class Page {
   }
 
   private save(): void {
-    if (this.saveTimer !== undefined || this.listId === "") return;
+    if (this.listId === "") return;
+    this.unsaved = true;
+    if (this.saveTimer !== undefined) return;
+    this.write(); // at once: the page may be hidden, and gone, the next moment
     this.saveTimer = setTimeout(() => {
       this.saveTimer = undefined;
-      const state: GraphState = {
-        listId: this.listId,
-        title: this.title.slice(0, 200),
-        asList: this.asList,
-        withCompleted: this.withCompleted,
-      };
-      if (this.active !== undefined) state.focus = this.active;
-      if (this.direction !== undefined) state.direction = this.direction;
-      if (this.drawn !== "" && this.boxes.size > 0 && this.view.clientWidth > 0) {
-        state.scale = this.camera.scale;
-        state.centre = this.camera.centre;
-      } else if (this.restore?.scale !== undefined && this.restore.centre !== undefined) {
-        state.scale = this.restore.scale;
-        state.centre = this.restore.centre;
-      }
-      vscode.setState(state);
+      if (this.unsaved) this.write();
     }, 200);
+  }
+
+  private write(): void {
+    this.unsaved = false;
+    const state: GraphState = {
+      listId: this.listId,
+      title: this.title.slice(0, 200),
+      asList: this.asList,
+      withCompleted: this.withCompleted,
+    };
+    if (this.active !== undefined) state.focus = this.active;
+    if (this.direction !== undefined) state.direction = this.direction;
+    if (this.drawn !== "" && this.boxes.size > 0 && this.view.clientWidth > 0) {
+      state.scale = this.camera.scale;
+      state.centre = this.camera.centre;
+    } else if (this.restore?.scale !== undefined && this.restore.centre !== undefined) {
+      state.scale = this.restore.scale;
+      state.centre = this.restore.centre;
+    }
+    vscode.setState(state);
   }
 }
 

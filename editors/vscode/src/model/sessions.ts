@@ -76,7 +76,7 @@ function sessionRow(session: SessionInfo, facts: SessionFacts, project: boolean,
   const told = [age(session.updated, now), `${session.messageCount.toLocaleString("en")} msg`];
   if (facts.cost) told.push(costText(facts.cost));
   if (facts.model) told.push(line(facts.model, 40)); // last: the longest, and what is cut first in a narrow bar
-  if (project) told.push(line(folderName(session.cwd), 40));
+  if (project) told.unshift(line(folderName(session.cwd), 40));
   return {
     key: `session:${session.id}`,
     label,

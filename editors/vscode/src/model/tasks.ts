@@ -212,10 +212,11 @@ function taskRow(task: Task, listId: string, tasks: ReadonlyMap<string, Task>, m
   const owner = holder(task, now);
   const label = (state === "inProgress" && line(task.activeForm ?? "")) || line(task.subject) || "(no subject)";
   const facts = [`#${line(task.id, 20)}`];
-  if (task.owner) facts.push(line(task.owner, 40));
+  // what is wrong first: the end is cut off in a narrow side bar
   if (state === "lapsed") facts.push("lease lapsed");
   if (task.status !== "completed" && blockers.length > 0)
     facts.push(`waits for ${blockers.map(({ id }) => `#${line(id, 20)}`).join(", ")}`);
+  if (task.owner) facts.push(line(task.owner, 40));
   const context = ["task", "id"];
   if (task.status === "completed") context.push("completed");
   else context.push("completable");

@@ -53,10 +53,20 @@ function memberRows(team: Team, now: number): Row[] {
   const members = team.roster.members ?? [];
   const names = new Set(members.map((member) => member.name));
   const others = [...team.transcripts.keys()].filter((agent) => !names.has(agent)).sort();
-  return [
-    ...members.map((member) => memberRow(member, team, now)),
-    ...others.map((agent) => memberRow({ name: agent, agent_type: "" }, team, now, false)),
-  ];
+  const rows = members.map((member) => memberRow(member, team, now));
+  const rest = () => others.map((agent) => memberRow({ name: agent, agent_type: "" }, team, now, false));
+  if (others.length > 0) {
+    rows.push({
+      key: `others:${team.list.listId}`,
+      label: members.length > 0 ? "Transcripts of others" : "Transcripts",
+      description: String(others.length),
+      spoken: `${members.length > 0 ? "Transcripts of others" : "Transcripts"}, ${others.length}`,
+      context: ["group"],
+      expanded: members.length === 0,
+      children: rest,
+    });
+  }
+  return rows;
 }
 
 function memberRow(member: RosterMember, team: Team, now: number, listed = true): Row {
@@ -65,7 +75,7 @@ function memberRow(member: RosterMember, team: Team, now: number, listed = true)
   const working = held.filter((task) => task.status === "in_progress");
   const doing = (working.length > 0 ? working : held).map(activity);
   const messages = team.transcripts.get(member.name);
-  const told = [listed ? line(member.agent_type, 40) : "not in the team"];
+  const told = [listed ? line(member.agent_type, 40) : messages === undefined ? "" : count(messages, "message")];
   if (doing[0] !== undefined) told.push(doing.length > 1 ? `${doing[0]} +${doing.length - 1}` : doing[0]);
   else if (listed) told.push("idle");
   const name = line(member.name) || "(no name)";
@@ -78,14 +88,12 @@ function memberRow(member: RosterMember, team: Team, now: number, listed = true)
       listed ? `Type: ${line(member.agent_type)}` : "Has a transcript, but is not in the team.",
       ...(member.description ? [lines(member.description, 300)] : []),
       ...held.map((task) => `Works on #${line(task.id)} ${line(task.subject, 80)}`),
-      messages === undefined ? "No transcript" : `Transcript: ${count(messages, "message")}`,
+      messages === undefined ? "No transcript yet" : `Transcript: ${count(messages, "message")}`,
     ].join("\n"),
     spoken: `${name}, ${told.join(", ")}`,
     icon: icon(member.color ?? "", listed),
-    context: ["member", "id", ...(messages !== undefined ? ["transcript"] : [])],
-    ...(messages !== undefined
-      ? { run: { command: "crewlog.transcript.open", title: "Show Transcript", args: [{ listId, agent: member.name }] } }
-      : {}),
+    context: ["member", "id", "transcript"],
+    run: { command: "crewlog.transcript.open", title: "Show Transcript", args: [{ listId, agent: member.name }] },
     target: { listId, agent: member.name, copy: member.name },
   };
 }

@@ -16,7 +16,7 @@ export function age(time: string, now: number): string {
   return "now";
 }
 
-/** The day in local time as a heading: "Today", "Yesterday", "Monday, 24 August", with the year where it is another one. */
+/** The day in local time as a heading: "Today", "Yesterday", "Monday 24 August", with the year where it is another one. */
 export function dayName(time: string, now: number): string {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return "Without a date";
@@ -25,7 +25,7 @@ export function dayName(time: string, now: number): string {
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
   const year = date.getFullYear() === today.getFullYear() ? {} : { year: "numeric" as const };
-  return date.toLocaleDateString("en-GB", { weekday: "long", day: "numeric", month: "long", ...year });
+  return date.toLocaleDateString("en-GB", { weekday: "long", day: "numeric", month: "long", ...year }).replace(",", "");
 }
 
 /** A sortable name of the local day. */

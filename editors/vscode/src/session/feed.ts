@@ -15,11 +15,22 @@ export interface Wire {
   request<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]>;
 }
 
+/** What supplies a page. */
+export interface PageFeed {
+  /** What of a page's messages is about reading; the rest is for the extension. */
+  handle(message: FromPage): Promise<void>;
+  /** One entry with all of its data. */
+  entry(entryId: string): Promise<Entry>;
+  /** Another server took over. */
+  reconnected(): void;
+  dispose(): Promise<void>;
+}
+
 /**
  * Keeps one page supplied with one session: its end first, what is older when asked, what is new when told. It knows no VS Code: what it
  * needs is a wire and a page to post to. Reads happen one after the other, so that pages never overlap.
  */
-export class SessionFeed {
+export class SessionFeed implements PageFeed {
   private viewing: string | null = null;
   private first = "";
   private last = "";
@@ -37,7 +48,6 @@ export class SessionFeed {
     private readonly onTitle: (title: string) => void = () => {},
   ) {}
 
-  /** What of a page's messages is about reading; the rest is for the extension. */
   handle(message: FromPage): Promise<void> {
     switch (message.type) {
       case "ready":
@@ -57,7 +67,6 @@ export class SessionFeed {
     }
   }
 
-  /** One entry with all of its data. */
   async entry(entryId: string): Promise<Entry> {
     const page = await this.wire.request("session/entries", { sessionId: this.sessionId, leafId: entryId, limit: 1 });
     const entry = page.entries[0];

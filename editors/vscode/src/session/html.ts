@@ -1,4 +1,4 @@
-/** The page's skeleton. What stands in a session never comes near it. */
+/** The page's skeleton. What stands in a session never comes near it, but for what the page is of, as an attribute. */
 
 export interface PageSources {
   script: string;
@@ -6,6 +6,14 @@ export interface PageSources {
   /** What the style sheet may be loaded from. */
   styleSource: string;
   nonce: string;
+  /** What the page is of, as its saved state names it: a page that could show nothing yet comes back after a reload, too. */
+  target: Record<string, unknown>;
+}
+
+/** A `meta` element that the page's script reads. */
+export function targetMeta(target: Record<string, unknown>): string {
+  const content = JSON.stringify(target).replace(/[&<>"']/g, (found) => `&#${found.charCodeAt(0)};`);
+  return `<meta name="crewlog-target" content="${content}">`;
 }
 
 export function pageHtml(sources: PageSources): string {
@@ -17,6 +25,7 @@ export function pageHtml(sources: PageSources): string {
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="stylesheet" href="${sources.style}">
+${targetMeta(sources.target)}
 <title>Session</title>
 </head>
 <body class="loading">
@@ -56,9 +65,10 @@ export function pageHtml(sources: PageSources): string {
     <dt>o</dt><dd>fold or unfold everything</dd>
     <dt>m</dt><dd>Markdown as it is written</dd>
     <dt>Ctrl+F or /</dt><dd>find; n and N go through what was found</dd>
-    <dt>c, y</dt><dd>copy the entry's text, its id</dd>
-    <dt>F, R</dt><dd>fork from the entry, rewind to it</dd>
-    <dt>b</dt><dd>choose a branch</dd>
+    <dt>c</dt><dd>copy the entry's text</dd>
+    <dt class="of-session">y</dt><dd class="of-session">copy the entry's id</dd>
+    <dt class="of-session">F, R</dt><dd class="of-session">fork from the entry, rewind to it</dd>
+    <dt class="of-session">b</dt><dd class="of-session">choose a branch</dd>
   </dl>
   <button type="button" class="button" data-action="close-help">Close</button>
 </div>

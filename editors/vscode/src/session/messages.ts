@@ -9,6 +9,13 @@ export interface PageSession {
   name: string;
   cwd: string;
   updated: string;
+  /** It is no session but the transcript of a member of a team: nothing can be forked or gone back to. */
+  transcript?: TranscriptOf;
+}
+
+export interface TranscriptOf {
+  listId: string;
+  agent: string;
 }
 
 export type ToPage =
@@ -32,7 +39,7 @@ export type ToPage =
   /** What stands over the page until the next one; empty takes it away. */
   | { type: "notice"; text: string; restore?: boolean }
   /** Nothing can be shown. */
-  | { type: "failed"; text: string; restore?: boolean };
+  | { type: "failed"; text: string; restore?: boolean; what?: "transcript" };
 
 export type FromPage =
   /** The page is there, with the state that it had when it was closed. */

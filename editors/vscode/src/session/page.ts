@@ -1,17 +1,18 @@
 // The session page's script, in the webview. It gets entries, makes rows of them, and shows those that are near the view.
 import "./page.css";
 import type { Branch, Break } from "../protocol";
-import type { FromPage, PageSession, ToPage } from "./messages";
-import { element, icon, textNodes } from "./page/dom";
+import type { FromPage, PageSession, ToPage, TranscriptOf } from "./messages";
+import { element, icon, pageTarget, textNodes } from "./page/dom";
 import { Finder } from "./page/find";
 import { WindowedList } from "./page/list";
 import { drawRow, guessHeight, ofTotal } from "./page/render";
-import { buildRows, localDay, localTime, type Row } from "./rows";
+import { appendRows, buildRows, localDay, localTime, type Row } from "./rows";
 import type { PageEntry } from "./shrink";
 import { oneLine, plainText, plural } from "./visible";
 
 interface SavedState {
   sessionId: string;
+  transcript?: TranscriptOf;
   title: string;
   viewing: string | null;
   /** The entry at the top of the view; none at the end, which is followed. */
@@ -23,8 +24,8 @@ interface SavedState {
 
 declare function acquireVsCodeApi(): {
   postMessage(message: FromPage): void;
-  getState(): SavedState | undefined;
-  setState(state: SavedState): void;
+  getState(): Partial<SavedState> | undefined;
+  setState(state: Partial<SavedState>): void;
 };
 
 /** Folds that are remembered over a reload. */
@@ -33,7 +34,8 @@ const REMEMBERED = 400;
 const ANNOUNCE_EVERY = 2500;
 
 const vscode = acquireVsCodeApi();
-const saved = vscode.getState();
+const saved: Partial<SavedState> = vscode.getState() ?? pageTarget<SavedState>();
+vscode.setState(saved);
 
 class Page {
   private readonly view = need("view");
@@ -46,15 +48,22 @@ class Page {
   private readonly list: WindowedList<Row>;
   private readonly finder: Finder;
 
-  private session: PageSession = { id: saved?.sessionId ?? "", name: saved?.title ?? "", cwd: "", updated: "" };
+  private session: PageSession = {
+    id: saved.sessionId ?? "",
+    name: saved.title ?? "",
+    cwd: "",
+    updated: "",
+    ...(saved.transcript ? { transcript: saved.transcript } : {}),
+  };
   private entries: PageEntry[] = [];
-  private viewing: string | null = saved?.viewing ?? null;
+  private rows: Row[] = [];
+  private viewing: string | null = saved.viewing ?? null;
   private hasMore = false;
   private total = 0;
   private broken: Break | null = null;
-  private open = new Set<string>(saved?.open ?? []);
-  private closed = new Set<string>(saved?.closed ?? []);
-  private raw = saved?.raw ?? false;
+  private open = new Set<string>(saved.open ?? []);
+  private closed = new Set<string>(saved.closed ?? []);
+  private raw = saved.raw ?? false;
   private allOpen: boolean | undefined;
   private asked = false;
   private wantsAll = false;
@@ -101,7 +110,7 @@ class Page {
     need("raw").addEventListener("click", () => this.toggleRaw());
     need("earlier").addEventListener("click", () => this.askOlder());
     this.showRaw();
-    vscode.postMessage({ type: "ready", viewing: this.viewing, scrollTo: saved?.top ?? null });
+    vscode.postMessage({ type: "ready", viewing: this.viewing, scrollTo: saved.top ?? null });
   }
 
   private receive(message: ToPage): void {
@@ -133,7 +142,7 @@ class Page {
         this.asked = false;
         return this.showNotice(message.text, message.restore ?? false);
       case "failed":
-        return this.showFailure(message.text, message.restore ?? false);
+        return this.showFailure(message.text, message.restore ?? false, message.what ?? "session");
     }
   }
 
@@ -182,12 +191,16 @@ class Page {
     this.entries.push(...added);
     this.total = Math.max(total, this.entries.length);
     if (!wasAtEnd) this.unseen += added.length;
-    this.rebuild();
+    this.show(appendRows(this.rows, this.entries, added.length, { reachesStart: !this.hasMore, broken: this.broken }));
     this.announce(added.length);
   }
 
   private rebuild(): void {
-    const rows = buildRows(this.entries, { reachesStart: !this.hasMore, broken: this.broken });
+    this.show(buildRows(this.entries, { reachesStart: !this.hasMore, broken: this.broken }));
+  }
+
+  private show(rows: Row[]): void {
+    this.rows = rows;
     this.list.setRows(rows);
     this.feed.setAttribute("aria-busy", "false");
     if (this.active !== undefined && this.list.index(this.active) < 0) this.active = undefined;
@@ -200,7 +213,8 @@ class Page {
     const title = need("title");
     title.replaceChildren(textNodes(oneLine(name, 200)));
     title.title = plainText(name).slice(0, 500);
-    const facts = [this.session.id, this.session.cwd].filter(Boolean).map((fact) => oneLine(fact, 120));
+    const list = this.session.transcript ? `Task list ${this.session.transcript.listId}` : "";
+    const facts = [this.session.id, this.session.cwd, list].filter(Boolean).map((fact) => oneLine(fact, 120));
     need("facts").replaceChildren(...facts.map((fact) => element("bdi", {}, fact)));
     const options = (branches.length < 2 ? [] : branches).map((branch, at) => {
       const when = [localDay(branch.timestamp), localTime(branch.timestamp)].filter(Boolean).join(" ");
@@ -217,18 +231,24 @@ class Page {
     this.branchSelect.replaceChildren(...options);
     need("branching").hidden = branches.length < 2;
     document.body.classList.toggle("other-branch", this.viewing !== null);
+    const { transcript } = this.session;
+    document.body.classList.toggle("transcript", transcript !== undefined);
+    if (transcript) setText(need("nothing"), "There is no transcript yet. It shows here as soon as there is one.");
   }
 
+  /** Called with every step of scrolling: what reads as before is left alone. */
   private showStatus(): void {
     const loaded = ofTotal(this.entries.length, this.total);
     const state = this.viewing !== null ? "another branch" : this.list.atEnd ? "following" : "";
-    this.status.textContent = [loaded, state].filter(Boolean).join(" · ");
-    need("earlier").hidden = !this.hasMore;
-    need("earlier").textContent = this.wantsAll ? `Loading earlier entries… (${loaded})` : "Load earlier entries";
+    setText(this.status, [loaded, state].filter(Boolean).join(" · "));
+    const earlier = need("earlier");
+    earlier.hidden = !this.hasMore;
+    setText(earlier, this.wantsAll ? `Loading earlier entries… (${loaded})` : "Load earlier entries");
     document.body.classList.toggle("empty", this.list.length === 0);
     this.latest.hidden = this.list.atEnd || this.list.length === 0;
     const news = this.unseen > 0 ? `${plural(this.unseen, "new entry", "new entries")} · ` : "";
-    this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
+    if (this.latest.childElementCount === 0 || this.latest.textContent !== `${news}Jump to latest`)
+      this.latest.replaceChildren(icon("down"), `${news}Jump to latest`);
   }
 
   private showNotice(text: string, restore: boolean): void {
@@ -245,7 +265,7 @@ class Page {
     this.notice.replaceChildren(icon("warning"), words, button ?? "", close);
   }
 
-  private showFailure(text: string, restore: boolean): void {
+  private showFailure(text: string, restore: boolean, what: string): void {
     document.body.classList.remove("loading");
     document.body.classList.add("failed");
     const words = element("p", {});
@@ -255,7 +275,7 @@ class Page {
       { type: "button", class: "button", "data-action": restore ? "restore" : "retry" },
       restore ? "Restore session" : "Try again",
     );
-    need("failure").replaceChildren(element("h2", {}, icon("warning"), "This session cannot be shown"), words, act);
+    need("failure").replaceChildren(element("h2", {}, icon("warning"), `This ${what} cannot be shown`), words, act);
   }
 
   private scrolled(): void {
@@ -484,13 +504,13 @@ class Page {
         if (entryId) this.act("copyText", entryId);
         return true;
       case "y":
-        if (entryId) this.act("copyId", entryId);
+        if (entryId && !this.session.transcript) this.act("copyId", entryId);
         return true;
       case "F":
-        if (entryId) this.act("fork", entryId);
+        if (entryId && !this.session.transcript) this.act("fork", entryId);
         return true;
       case "R":
-        if (entryId) this.act("rewind", entryId);
+        if (entryId && !this.session.transcript) this.act("rewind", entryId);
         return true;
       case "b":
         if (!need("branching").hidden) this.branchSelect.focus();
@@ -546,8 +566,10 @@ class Page {
     if (this.saveTimer !== undefined) return;
     this.saveTimer = setTimeout(() => {
       this.saveTimer = undefined;
+      const { transcript } = this.session;
       vscode.setState({
         sessionId: this.session.id,
+        ...(transcript ? { transcript } : {}),
         title: this.session.name.slice(0, 200),
         viewing: this.viewing,
         top: this.list.atEnd ? null : (this.list.topKey() ?? null),
@@ -557,6 +579,10 @@ class Page {
       });
     }, 200);
   }
+}
+
+function setText(node: HTMLElement, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
 }
 
 function need(id: string): HTMLElement {

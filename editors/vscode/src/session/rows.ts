@@ -194,6 +194,33 @@ export function buildRows(entries: readonly PageEntry[], state: ChainState): Row
   return rows;
 }
 
+/** Entries before the new ones that are looked at again when some are added: what is new may belong to them. */
+const LOOKED_AT_AGAIN = 200;
+
+/**
+ * The rows of `entries`, of which the last `added` are new: as `buildRows` makes them, `before` being what it made of the others. Costs
+ * what is new rather than what there is, but for a result whose call is far back.
+ */
+export function appendRows(before: readonly Row[], entries: readonly PageEntry[], added: number, state: ChainState): Row[] {
+  let start = entries.length - added - LOOKED_AT_AGAIN;
+  // Nothing but a result belongs to what stands before somebody's message.
+  while (start > 0 && !isUserMessage(entries[start])) start -= 1;
+  if (start <= 0) return buildRows(entries, state);
+  const key = entries[start]?.id;
+  const at = before.findLastIndex((row) => row.key === key);
+  const tail = at < 0 ? [] : buildRows(entries.slice(start), { reachesStart: false });
+  if (tail.length === 0 || tail.some((row) => row.type === "result")) return buildRows(entries, state);
+  const rows = before.slice(0, at);
+  const day = rows.findLast((row) => row.day !== undefined)?.day;
+  const first = tail.find((row) => row.day !== undefined);
+  if (first !== undefined && first.day === day) delete first.day;
+  return rows.concat(tail);
+}
+
+function isUserMessage(entry: PageEntry | undefined): boolean {
+  return entry?.kind === "message" && isRecord(entry.data) && entry.data["role"] === "user" && Array.isArray(entry.data["content"]);
+}
+
 /** Messages that have the call they came of already. Rows are made anew with each build, so nothing stale stays in here. */
 const spent = new WeakSet<MessageRow>();
 
@@ -310,7 +337,7 @@ function breakRow(broken: Break): BreakRow {
 function messageRow(base: RowBase, entry: PageEntry, data: Fields): Row {
   const content = data["content"] ?? [];
   if (!Array.isArray(content)) return unknownRow(base, entry, "the message has no list of blocks");
-  const blocks = content.flatMap((block) => blockOf(block, `${entry.id}`));
+  const blocks = content.flatMap((block) => blockOf(block));
   const metadata = isRecord(data["metadata"]) ? data["metadata"] : {};
   if (data["role"] === "tool") {
     const result: ToolResult = { entryId: entry.id, timestamp: entry.timestamp, isError: metadata["is_error"] === true, blocks };
@@ -330,7 +357,7 @@ function messageRow(base: RowBase, entry: PageEntry, data: Fields): Row {
   return row;
 }
 
-function blockOf(block: unknown, entryId: string): Block[] {
+function blockOf(block: unknown): Block[] {
   if (!isRecord(block)) return block === null ? [] : [{ type: "other", label: "block", json: json(block) }];
   switch (block["type"]) {
     case "text":
@@ -344,7 +371,7 @@ function blockOf(block: unknown, entryId: string): Block[] {
     case "toolCall":
       return isRecord(block["tool_call"])
         ? [{ type: "tool", call: toolCall(block["tool_call"]) }]
-        : [{ type: "other", label: `call without a tool in ${entryId}`, json: json(block) }];
+        : [{ type: "other", label: "call without a tool", json: json(block) }];
     default:
       return [{ type: "other", label: oneLine(text(block["type"]), 40) || "block", json: json(block) }];
   }

@@ -85,9 +85,11 @@ export function byteSize(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
+const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
 /** Grouped by thousands, the same in every locale, so that a screenshot and a test read the same. */
 export function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
+  return GROUPED.format(value);
 }
 
 export function plural(value: number, noun: string, nouns = `${noun}s`): string {

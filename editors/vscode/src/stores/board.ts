@@ -6,6 +6,9 @@ import type { Roster, Task, TaskDidChange, TaskListInfo } from "../protocol";
 import { Coalesced, Emitter } from "./emitter";
 import { isShown, type Scope } from "./scope";
 
+/** Teams whose transcripts are looked at again and again. */
+const LOOKED_AT = 20;
+
 interface Entry extends TaskList {
   tasks: Map<string, Task> | undefined;
   /** Of the last notification that is in `tasks`. */
@@ -31,15 +34,21 @@ export class Board {
 
   /** Something is to be shown differently. */
   readonly onDidChange = this.changed.event;
-  /** Whether the lists were read at least once. */
+  /** Whether the lists were read at least once; `tried`: whether that has at least been attempted. */
   loaded = false;
+  tried = false;
 
   constructor(
     private readonly crew: Crew,
     private readonly scope: () => Scope,
     private readonly failed: (error: unknown) => void,
   ) {
-    this.refreshing = new Coalesced(() => this.read(), failed);
+    const tried = (error: unknown) => {
+      this.tried = true;
+      failed(error);
+      this.changed.fire();
+    };
+    this.refreshing = new Coalesced(() => this.read(), tried);
     this.subscriptions = [
       crew.onDidReconnect(() => void this.refresh()),
       crew.onNotification("task/didChange", (change) => this.apply(change)),
@@ -60,6 +69,9 @@ export class Board {
           const renamed = entry.session?.name !== session.name || entry.session.firstMessage !== session.firstMessage;
           entry.session = session;
           if (renamed) this.changed.fire();
+        } else if (change === "created" && isShown(session, this.scope())) {
+          this.foreign.delete(session.id);
+          void this.refresh(); // it may have come back with its tasks and team
         }
       }),
     ];
@@ -100,10 +112,29 @@ export class Board {
     return this.refreshing.request();
   }
 
-  /** Reads the tasks of a list if they were not read yet. Never rejects: the list has a `problem` then. */
+  /** Reads the tasks of a list if that was not tried yet. Never rejects: the list has a `problem` then, until something changes in it. */
   async load(listId: string): Promise<void> {
     const entry = this.entries.get(listId);
-    if (entry !== undefined && entry.tasks === undefined) await this.readTasks(entry);
+    if (entry !== undefined && entry.tasks === undefined && entry.problem === undefined) await this.readTasks(entry);
+  }
+
+  /** Reads how many messages the transcripts of the teams have: the server tells nobody of those. */
+  async lookAtTranscripts(): Promise<void> {
+    const teams = [...this.entries.values()].filter(({ roster, transcripts }) => roster?.members?.length || transcripts.size > 0);
+    await Promise.all(
+      teams.slice(0, LOOKED_AT).map(async (entry) => {
+        try {
+          const { agents } = await this.crew.request("transcript/list", { listId: entry.listId });
+          const same =
+            agents.length === entry.transcripts.size && agents.every(({ agent, count }) => entry.transcripts.get(agent) === count);
+          if (same) return;
+          entry.transcripts = new Map(agents.map(({ agent, count }) => [agent, count]));
+          this.changed.fire();
+        } catch (error) {
+          this.failed(error);
+        }
+      }),
+    );
   }
 
   private apply(change: TaskDidChange): void {
@@ -117,6 +148,8 @@ export class Board {
     entry.modified = new Date().toISOString();
     if (entry.loading !== undefined) {
       void entry.loading.then(() => this.readTasks(entry)); // what is being read may be older than this
+    } else if (entry.problem !== undefined) {
+      void this.readTasks(entry);
     } else if (entry.tasks !== undefined && change.revision > entry.revision) {
       if (change.revision === entry.revision + 1) {
         for (const task of change.changed) entry.tasks.set(task.id, task);
@@ -142,19 +175,20 @@ export class Board {
     const before = this.entries;
     const entries = new Map(shown.map((info) => [info.listId, this.entry(info, before.get(info.listId))]));
     const asked = [...entries.values()];
-    await Promise.all([
-      ...asked.filter((entry) => before.get(entry.listId)?.tasks !== undefined || shown.length <= 20).map((entry) => this.readTasks(entry)),
-      ...asked.map((entry) => this.readTeam(entry)),
-    ]);
+    await Promise.all(
+      asked.filter((entry) => before.get(entry.listId)?.tasks !== undefined || shown.length <= 20).map((entry) => this.readTasks(entry)),
+    );
     this.entries = entries;
-    this.loaded = true;
+    this.loaded = this.tried = true;
+    this.changed.fire();
+    await Promise.all(asked.map((entry) => this.readTeam(entry)));
     const stale = [...this.changedMeanwhile].map((listId) => entries.get(listId)).filter((entry) => entry?.tasks !== undefined);
     this.changedMeanwhile = undefined;
     await Promise.all(stale.map((entry) => entry && this.readTasks(entry)));
     const active = this.active();
     if (active !== undefined) await this.load(active.listId);
     // the members of a team are shown with what they work on
-    await Promise.all(this.teams().map(({ list }) => this.load(list.listId)));
+    await Promise.all(this.teams().map(({ list, roster }) => (roster.members?.length ? this.load(list.listId) : undefined)));
     this.changed.fire();
   }
 

@@ -11,12 +11,18 @@ export class Plans {
   readonly onDidChange = this.changed.event;
   all: PlanInfo[] = [];
   loaded = false;
+  tried = false;
 
   constructor(
     private readonly crew: Crew,
     failed: (error: unknown) => void,
   ) {
-    this.refreshing = new Coalesced(() => this.read(), failed);
+    const tried = (error: unknown) => {
+      this.tried = true;
+      failed(error);
+      this.changed.fire();
+    };
+    this.refreshing = new Coalesced(() => this.read(), tried);
     this.subscriptions = [
       crew.onDidReconnect(() => void this.refresh()),
       crew.onNotification("plan/didChange", () => void this.refresh()), // it does not tell the size
@@ -33,7 +39,7 @@ export class Plans {
 
   private async read(): Promise<void> {
     this.all = (await this.crew.request("plan/list", {})).plans;
-    this.loaded = true;
+    this.loaded = this.tried = true;
     this.changed.fire();
   }
 }

@@ -22,13 +22,19 @@ export class Sessions {
   skipped: Skipped[] = [];
   more = false;
   loaded = false;
+  tried = false;
 
   constructor(
     private readonly crew: Crew,
     private readonly scope: () => Scope,
     failed: (error: unknown) => void,
   ) {
-    this.refreshing = new Coalesced(() => this.read(), failed);
+    const tried = (error: unknown) => {
+      this.tried = true;
+      failed(error);
+      this.changed.fire();
+    };
+    this.refreshing = new Coalesced(() => this.read(), tried);
     this.learning = new Coalesced(() => this.learn(), failed, 300);
     this.subscriptions = [
       crew.onDidReconnect(() => void this.refresh()),
@@ -85,7 +91,7 @@ export class Sessions {
     this.byId = new Map(pages.flatMap(({ sessions }) => sessions).map((session) => [session.id, session]));
     this.skipped = pages.flatMap(({ skipped }) => skipped ?? []);
     this.more = pages.some(({ nextCursor }) => Boolean(nextCursor));
-    this.loaded = true;
+    this.loaded = this.tried = true;
     this.changed.fire();
     void this.learning.request();
   }

@@ -1,5 +1,6 @@
 import { commands, type TreeView, window, workspace } from "vscode";
 import type { Parts } from "../context";
+import type { Crew } from "../crew";
 import { planRows } from "../model/plans";
 import type { Row } from "../model/row";
 import { sessionRows } from "../model/sessions";
@@ -22,6 +23,8 @@ export interface Views {
 
 /** "5 min" ago must not stand there for an hour. */
 const AGES_MS = 60_000;
+/** Nobody tells of transcripts that grow. */
+const TRANSCRIPTS_MS = 5000;
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export function registerViews(parts: Parts): Views {
@@ -31,6 +34,7 @@ export function registerViews(parts: Parts): Views {
 
   const tasksTree = new RowTree(
     async () => {
+      await firstRead(crew, board);
       if (isFiltered(filter)) await Promise.all(board.lists().map(({ listId }) => board.load(listId)));
       const now = Date.now();
       const lists = board.lists().filter(({ counts }) => counts.total > 0);
@@ -47,11 +51,18 @@ export function registerViews(parts: Parts): Views {
       return (rows.find(({ key }) => key === row.key) ?? row).children?.() ?? [];
     },
   );
-  const sessionsTree = new RowTree(() =>
-    sessionRows(sessions.all(), sessions.facts, sessions.skipped, sessions.more, showsProjects(), Date.now()),
-  );
-  const plansTree = new RowTree(() => planRows(plans.all, Date.now()));
-  const teamTree = new RowTree(() => teamRows(board.teams(), Date.now()));
+  const sessionsTree = new RowTree(async () => {
+    await firstRead(crew, sessions);
+    return sessionRows(sessions.all(), sessions.facts, sessions.skipped, sessions.more, showsProjects(), Date.now());
+  });
+  const plansTree = new RowTree(async () => {
+    await firstRead(crew, plans);
+    return planRows(plans.all, Date.now());
+  });
+  const teamTree = new RowTree(async () => {
+    await firstRead(crew, board);
+    return teamRows(board.teams(), Date.now());
+  });
 
   const tasks = window.createTreeView("crewlog.tasks", {
     treeDataProvider: tasksTree,
@@ -64,6 +75,7 @@ export function registerViews(parts: Parts): Views {
 
   const setContext = (key: string, value: unknown) => void commands.executeCommand("setContext", key, value);
   const showBoard = () => {
+    setContext("crewlog.tasks.loaded", board.loaded);
     tasksTree.refresh();
     teamTree.refresh();
     const open = board.lists().reduce((sum, { counts }) => sum + counts.pending + counts.inProgress, 0);
@@ -78,10 +90,12 @@ export function registerViews(parts: Parts): Views {
     if (Number.isFinite(next)) wake = setTimeout(showBoard, Math.min(Math.max(next - now, 0) + 50, LONGEST_TIMEOUT_MS));
   };
   const showSessions = () => {
+    setContext("crewlog.sessions.loaded", sessions.loaded);
     sessionsTree.refresh();
     setContext("crewlog.sessions.any", sessions.all().length > 0);
   };
   const showPlans = () => {
+    setContext("crewlog.plans.loaded", plans.loaded);
     plansTree.refresh();
     setContext("crewlog.plans.any", plans.all.length > 0);
   };
@@ -89,6 +103,10 @@ export function registerViews(parts: Parts): Views {
     sessionsTree.refresh();
     plansTree.refresh();
   }, AGES_MS);
+  const lookAtTranscripts = () => {
+    if (team.visible && crew.state === "ready") void board.lookAtTranscripts();
+  };
+  const transcripts = setInterval(lookAtTranscripts, TRANSCRIPTS_MS);
   let midnight: NodeJS.Timeout | undefined;
   const atMidnight = () => {
     midnight = setTimeout(() => {
@@ -99,8 +117,18 @@ export function registerViews(parts: Parts): Views {
   atMidnight();
 
   const tellState = () => {
-    const text = crew.state === "failed" ? "The server does not run: what is shown may be old." : undefined;
-    for (const view of [tasks, sessionsView, plansView, team]) view.message = text;
+    const stale = crew.state === "failed" || crew.state === "missing";
+    // an empty view says by its welcome what to do; a message would stand in its place
+    const tell = (view: TreeView<Row>, empty: boolean) => {
+      view.message = stale && !empty ? "The server does not run: what is shown may be old." : undefined;
+    };
+    tell(
+      tasks,
+      board.lists().every(({ counts }) => counts.total === 0),
+    );
+    tell(sessionsView, sessions.all().length === 0);
+    tell(plansView, plans.all.length === 0);
+    tell(team, teamRows(board.teams(), Date.now()).length === 0);
   };
 
   context.subscriptions.push(
@@ -124,6 +152,7 @@ export function registerViews(parts: Parts): Views {
         clearTimeout(wake);
         clearTimeout(midnight);
         clearInterval(showAges);
+        clearInterval(transcripts);
       },
     },
   );
@@ -144,6 +173,22 @@ export function registerViews(parts: Parts): Views {
     team,
   };
 }
+
+/** Until the store was read for the first time, or no server is there to be asked: a view shows progress while it waits for its rows. */
+async function firstRead(crew: Crew, store: { readonly tried: boolean; onDidChange: Event }): Promise<void> {
+  while (!store.tried && crew.state !== "missing" && crew.state !== "failed") {
+    await new Promise<void>((resolve) => {
+      const waits = [store.onDidChange, crew.onDidChangeState].map((event) =>
+        event(() => {
+          for (const wait of waits) wait.dispose();
+          resolve();
+        }),
+      );
+    });
+  }
+}
+
+type Event = (handler: () => void) => { dispose(): void };
 
 /** With sessions of several projects in one list, each says which it is of. */
 function showsProjects(): boolean {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { type GraphFrame, openGraph } from "./graphFrame";
-import { Server, scratch, startBrowser, until } from "./harness";
+import { ALL_THEMES, Server, scratch, startBrowser, until } from "./harness";
 
 const CWD = "/workspace/pages";
 const folder = scratch();
@@ -14,7 +14,8 @@ let server: Server;
 let agent: Server;
 
 before(async () => {
-  [browser, server, agent] = await Promise.all([startBrowser(), Server.start(folder.path, CWD), Server.start(folder.path, CWD)]);
+  [server, agent] = await Promise.all([Server.start(folder.path, CWD), Server.start(folder.path, CWD)]);
+  browser = await startBrowser();
 });
 
 after(async () => {
@@ -69,7 +70,7 @@ async function close(frame: GraphFrame): Promise<void> {
 
 test("tasks stand behind what they wait for, in the colour of their state, in each theme", async () => {
   const id = await rewrite();
-  for (const theme of ["light", "dark", "hc"] as const) {
+  for (const theme of ALL_THEMES) {
     const frame = await openGraph(browser, server, id, { theme, title: "Parser rewrite" });
     const { page } = frame;
     await until("the lapsed lease to show", async () => (await page.locator(".box.state-lapsed").count()) === 1);
@@ -198,6 +199,16 @@ test("what others change shows at once, and what is looked at stays where it is"
   assert.equal(await scale(frame), zoom);
   assert.equal(await focused(frame), "6");
 
+  // At the very edge as well: one that nothing hangs on stands elsewhere once it hangs on something.
+  await box(frame, "10").focus();
+  const edge = await place(frame, "10");
+  await agent.request("task/update", { listId: id, id: "10", addBlocks: ["1"] });
+  await until("the new line", async () => (await page.locator(".line").count()) === 31);
+  const moved = await place(frame, "10");
+  assert.ok(moved && edge && Math.abs(moved.x - edge.x) <= 1 && Math.abs(moved.y - edge.y) <= 1, JSON.stringify({ edge, moved }));
+  await frame.screenshot("graph-held");
+
+  await box(frame, "6").focus();
   await agent.request("task/update", { listId: id, id: "6", status: "deleted" });
   await until("the deleted one to be gone", async () => (await box(frame, "6").count()) === 0);
   assert.notEqual(await focused(frame), undefined, "the focus goes to another task, not to nowhere");

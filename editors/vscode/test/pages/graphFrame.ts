@@ -26,7 +26,7 @@ export async function openGraph(
   server.on("task/didChange", (change) => feed.didChange(change));
   server.on("session/didChange", (change) => feed.sessionDidChange(change));
   const frame = await openFrame(browser, {
-    html: graphHtml({ script: "/graph.js", style: "/graph.css", ...SOURCES }),
+    html: graphHtml({ script: "/graph.js", style: "/graph.css", ...SOURCES, target: { listId, title: options.title ?? "" } }),
     folder: join("dist", "pages"),
     ...options,
     receive: (message: FromGraph) => {

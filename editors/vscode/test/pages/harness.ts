@@ -34,6 +34,12 @@ export class Server {
 
   static async start(home: string, cwd: string): Promise<Server> {
     const child = spawn(SERVER, ["serve"], { stdio: ["pipe", "pipe", "inherit"] });
+    await new Promise((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", () =>
+        reject(new Error(`${SERVER} does not start: install the server (pip install -e .), or name it in CREWLOG_SERVER`)),
+      );
+    });
     if (!child.stdout || !child.stdin) throw new Error("no pipes to the server");
     const connection = createMessageConnection(new StreamMessageReader(child.stdout), new StreamMessageWriter(child.stdin));
     connection.listen();
@@ -86,6 +92,7 @@ export class Server {
 }
 
 export async function startBrowser(): Promise<Browser> {
+  if (!existsSync(CHROMIUM)) throw new Error(`no browser at ${CHROMIUM}: install Chromium, or name it in CREWLOG_CHROMIUM`);
   const rules = "MAP * ~NOTFOUND";
   const args = [
     "--no-sandbox",
@@ -99,7 +106,8 @@ export async function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: [...args, `--host-resolver-rules=${rules}`] });
 }
 
-export type Theme = "light" | "dark" | "hc";
+export type Theme = "light" | "dark" | "hc" | "hc-light";
+export const ALL_THEMES: readonly Theme[] = ["light", "dark", "hc", "hc-light"];
 
 export interface Frame {
   page: Page;
@@ -156,7 +164,7 @@ export async function openFrame(
       });
       document.addEventListener("DOMContentLoaded", () => {
         for (const [name, value] of Object.entries(variables)) document.documentElement.style.setProperty(name, value);
-        document.body.classList.add(kind);
+        document.body.classList.add(...kind.split(" "));
       });
     },
     { state: options.state, variables: THEMES[options.theme ?? "dark"], kind: CLASSES[options.theme ?? "dark"] },
@@ -191,9 +199,14 @@ export async function until(what: string, holds: () => Promise<boolean> | boolea
   }
 }
 
-const CLASSES: Record<Theme, string> = { light: "vscode-light", dark: "vscode-dark", hc: "vscode-high-contrast" };
+const CLASSES: Record<Theme, string> = {
+  light: "vscode-light",
+  dark: "vscode-dark",
+  hc: "vscode-high-contrast",
+  "hc-light": "vscode-high-contrast-light vscode-high-contrast",
+};
 
-/** The variables that the pages use, as VS Code's Light Modern, Dark Modern and Dark High Contrast set them. */
+/** The variables that the pages use, as VS Code's Light Modern, Dark Modern and the two of High Contrast set them. */
 const FONTS = {
   "--vscode-font-family": "DejaVu Sans, sans-serif",
   "--vscode-font-size": "13px",
@@ -296,5 +309,35 @@ const THEMES: Record<Theme, Record<string, string>> = {
     "--vscode-editor-findMatchBackground": "#d3992a",
     "--vscode-editor-findMatchHighlightBackground": "#ffffff40",
     "--vscode-inputValidation-warningBackground": "#000000",
+  },
+  "hc-light": {
+    ...FONTS,
+    "--vscode-foreground": "#292929",
+    "--vscode-editor-foreground": "#292929",
+    "--vscode-editor-background": "#ffffff",
+    "--vscode-descriptionForeground": "#292929b3",
+    "--vscode-editorWidget-background": "#ffffff",
+    "--vscode-contrastBorder": "#0f4a85",
+    "--vscode-focusBorder": "#006bbd",
+    "--vscode-textLink-foreground": "#0f4a85",
+    "--vscode-textCodeBlock-background": "#f2f2f2",
+    "--vscode-button-background": "#0f4a85",
+    "--vscode-button-foreground": "#ffffff",
+    "--vscode-button-border": "#0f4a85",
+    "--vscode-input-background": "#ffffff",
+    "--vscode-input-foreground": "#292929",
+    "--vscode-input-border": "#0f4a85",
+    "--vscode-dropdown-background": "#ffffff",
+    "--vscode-dropdown-foreground": "#292929",
+    "--vscode-dropdown-border": "#0f4a85",
+    "--vscode-errorForeground": "#b5200d",
+    "--vscode-editorWarning-foreground": "#895503",
+    "--vscode-charts-blue": "#1a85ff",
+    "--vscode-charts-purple": "#652d90",
+    "--vscode-charts-yellow": "#895503",
+    "--vscode-charts-green": "#374e06",
+    "--vscode-testing-iconPassed": "#007100",
+    "--vscode-editor-findMatchHighlightBackground": "#ffffff00",
+    "--vscode-inputValidation-warningBackground": "#ffffff",
   },
 };

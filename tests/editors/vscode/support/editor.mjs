@@ -1,6 +1,6 @@
 // A real VS Code (code-server) with the packaged extension in it, and a browser that looks at it.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -33,18 +33,8 @@ export class VSCode {
   static async start({ home, settings = {}, trust = false, path }) {
     const folder = mkdtempSync(join(tmpdir(), "crewlog-vscode-"));
     const user = join(folder, "user");
-    const all = {
-      ...JSON.parse(readFileSync(join(HERE, "settings.json"), "utf8")),
-      "security.workspace.trust.enabled": trust,
-      "crewlog.server.path": CREWLOG,
-      "crewlog.server.home": home,
-      "crewlog.owner": "you",
-      ...settings,
-    };
-    for (const kind of ["User", "Machine"]) {
-      mkdirSync(join(user, kind), { recursive: true });
-      writeFileSync(join(user, kind, "settings.json"), JSON.stringify(all));
-    }
+    const own = { "security.workspace.trust.enabled": trust, "crewlog.server.path": CREWLOG, "crewlog.server.home": home, "crewlog.owner": "you" };
+    writeSettings(user, { ...own, ...settings });
     writeFileSync(join(folder, "config.yaml"), "auth: none\n");
     const port = await freePort();
     const base = ["--config", join(folder, "config.yaml"), "--user-data-dir", user, "--extensions-dir", join(folder, "extensions")];
@@ -67,11 +57,16 @@ export class VSCode {
     const url = `http://127.0.0.1:${port}`;
     await until("code-server answers", async () => (await fetch(`${url}/healthz`)).ok);
     const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER });
-    return new VSCode(folder, server, url, browser);
+    return new VSCode(folder, server, url, browser, own);
   }
 
-  constructor(folder, server, url, browser) {
-    Object.assign(this, { folder, server, url, browser });
+  constructor(folder, server, url, browser, own) {
+    Object.assign(this, { folder, server, url, browser, own });
+  }
+
+  /** The user changes settings, from what they were at the start. */
+  change(settings) {
+    writeSettings(join(this.folder, "user"), { ...this.own, ...settings });
   }
 
   /** A window on a folder or a .code-workspace file. `shows`: whether to wait for the Tasks view to have come up. */
@@ -85,12 +80,29 @@ export class VSCode {
     return new Window(page, context);
   }
 
+  /** The process ids of the crewlog servers that its windows have started. */
+  servers() {
+    const found = spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n");
+    return found
+      .filter((line) => line.includes("crewlog serve"))
+      .map((line) => Number.parseInt(line, 10))
+      .filter((pid) => existsSync(`/proc/${pid}/environ`) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(`HOME=${this.folder}\0`));
+  }
+
   async stop() {
     await this.browser.close();
     const ended = new Promise((resolve) => this.server.once("exit", resolve));
     this.server.kill("SIGTERM");
     await ended;
     await removed(this.folder);
+  }
+}
+
+function writeSettings(user, settings) {
+  const quiet = JSON.parse(readFileSync(join(HERE, "settings.json"), "utf8"));
+  for (const kind of ["User", "Machine"]) {
+    mkdirSync(join(user, kind), { recursive: true });
+    writeFileSync(join(user, kind, "settings.json"), JSON.stringify({ ...quiet, ...settings }));
   }
 }
 
@@ -167,9 +179,9 @@ export class Window {
     const label = this.page.locator(".monaco-menu .action-label").filter({ hasText: item }).first();
     await label.waitFor();
     await until(`the menu's "${item}" is taken`, async () => {
-      // a menu does not listen in its first moments
-      if (await label.isVisible()) await label.click({ timeout: 1000 });
-      return !(await label.isVisible());
+      await label.click({ timeout: 2000 });
+      await label.waitFor({ state: "hidden", timeout: 2000 }); // a menu does not listen in its first moments: then once more
+      return true;
     });
   }
 
@@ -202,16 +214,32 @@ export class Window {
     return found > 0;
   }
 
-  /** Types into the input or pick that is open, and presses Enter. */
-  async answer(text) {
-    const input = this.page.locator(".quick-input-widget input[type=text]");
-    await input.waitFor();
-    await input.fill(text);
+  /** Waits until the input or pick that is open is the one whose title, placeholder or prompt says `question`. */
+  async asked(question) {
+    const widget = this.page.locator(".quick-input-widget:visible");
+    await until(`"${question}" is asked`, async () => {
+      const input = widget.locator("input[type=text]");
+      const said = [await widget.locator(".quick-input-title").innerText({ timeout: 1000 }), await input.getAttribute("placeholder", { timeout: 1000 })];
+      said.push(await widget.locator(".quick-input-message").innerText({ timeout: 1000 }), await input.inputValue({ timeout: 1000 }));
+      return said.join("\n").includes(question);
+    });
+    return widget;
+  }
+
+  /** Types an answer to the question, and presses Enter. */
+  async answer(question, text) {
+    const input = (await this.asked(question)).locator("input[type=text]");
+    await until("the text stands there", async () => {
+      await input.fill(text);
+      return (await input.inputValue()) === text;
+    });
     await this.page.keyboard.press("Enter");
   }
 
-  async pick(text) {
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: text }).first().click();
+  /** Picks what holds the text among the answers to the question. */
+  async pick(question, text) {
+    const widget = await this.asked(question);
+    await widget.locator(".monaco-list-row").filter({ hasText: text }).first().click();
   }
 
   /** A button of a modal question. */
@@ -233,10 +261,34 @@ export class Window {
     return this.page.locator('.statusbar-item[id*="crewlog"]').first();
   }
 
-  /** Keeps a picture of the window, numbered in order. */
-  async shot(name) {
+  /** What the text editors show, with the blanks that VS Code draws as no-break ones made plain. */
+  async editorText() {
+    return (await this.page.locator(".editor-instance .view-lines").allInnerTexts()).join("\n").replaceAll("\u00a0", " ");
+  }
+
+  /** Waits for something in a page (a webview, which is a frame in a frame); gives its locator. */
+  async inPage(what, find) {
+    let found;
+    await until(what, async () => {
+      for (const frame of this.page.frames()) {
+        const locator = find(frame);
+        if (frame !== this.page.mainFrame() && (await locator.isVisible())) found = locator;
+      }
+      return found !== undefined;
+    });
+    return found;
+  }
+
+  /** For `afterEach`: keeps a picture of what a test that failed has left. */
+  async keep(test) {
+    if (!test.passed) await this.shot(`FAILED-${test.name.replace(/[^a-z0-9]+/gi, "-")}`, { pointing: true });
+  }
+
+  /** Keeps a picture of the window, numbered in order. `pointing`: whether what the mouse points at belongs to it. */
+  async shot(name, { pointing = false } = {}) {
     if (!ARTIFACTS) return;
     mkdirSync(ARTIFACTS, { recursive: true });
+    if (!pointing) await this.page.mouse.move(700, 895);
     const suite = basename(process.argv[1] ?? "", ".test.mjs");
     await this.page.screenshot({ path: join(ARTIFACTS, `${suite}-${String(++shots).padStart(2, "0")}-${name}.png`) });
   }

@@ -38,3 +38,22 @@ export async function agent({ home, folder }, code) {
   const { stdout } = await run(PYTHON, ["-c", program], { maxBuffer: 64 << 20 });
   return stdout.trim();
 }
+
+/** A session with a team and tasks; gives its id. */
+export function parserTeam(place) {
+  return agent(
+    place,
+    `
+session = client.session.create(name="fix the parser").session
+say = lambda role, text: NewEntry("message", {"role": role, "content": [{"type": "text", "text": text}]})
+client.session.append(session.id, [NewEntry("model_change", {"provider": "anthropic", "model": "claude-sonnet-4-5"})])
+client.session.append(session.id, [say("user", "Why does the parser fail on tabs?"), say("assistant", "The lexer counts columns wrongly, see zygomorphic.py")])
+for subject in ("Reproduce the failure", "Fix the lexer", "Write the changelog"):
+    client.task.create(session.id, subject)
+client.task.update(session.id, "2", add_blocked_by=["1"])
+client.roster.set_team(session.id, "parsers")
+client.roster.upsert_member(session.id, {"name": "ada", "agent_type": "coder", "color": "#c2185b"})
+client.transcript.append(session.id, "ada", [{"role": "user", "content": [{"type": "text", "text": "You are ada."}]}])
+print(session.id)`,
+  );
+}

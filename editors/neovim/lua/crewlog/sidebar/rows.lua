@@ -81,6 +81,8 @@ function M.list_title(list)
   return text.one_line(list.id, 120)
 end
 
+local NONE = {}
+
 --- How a task stands: its sign's name, and its highlight group.
 ---@param list crewlog.List
 ---@param task crewlog.Task
@@ -88,7 +90,7 @@ end
 ---@return string group
 ---@return string[] blockers open ones
 function M.standing(list, task)
-  local blockers = #(task.blockedBy or {}) > 0 and store.open_blockers(list, task) or {}
+  local blockers = #(task.blockedBy or {}) > 0 and store.open_blockers(list, task) or NONE
   if task.status == "completed" then
     return "completed", "CrewlogCompleted", blockers
   elseif task.status == "in_progress" or (task.status == "pending" and store.holder(task)) then
@@ -101,12 +103,44 @@ function M.standing(list, task)
   return "pending", "CrewlogPending", blockers
 end
 
+---@class crewlog.KnownRow a row that was made, and what it was made of besides the task itself
+---@field row crewlog.Row
+---@field task crewlog.Task
+---@field list crewlog.List
+---@field signs crewlog.Icons
+---@field sign string
+---@field after string
+
+---@class crewlog.KnownRows
+---@field count integer
+---@field rows table<string, crewlog.KnownRow> by task
+
+--- Rows by list and task: one of ten thousand changes, and the others need not be made anew. A task that changes is another table.
+local known = {} ---@type table<string, crewlog.KnownRows>
+
+---@param list crewlog.List
+---@param tasks integer how many it has
+local function known_in(list, tasks)
+  local rows = known[list.id]
+  if not rows or rows.count > 2 * tasks + 100 then -- most are of tasks that are gone
+    rows = { count = 0, rows = {} }
+    known[list.id] = rows
+  end
+  return rows
+end
+
+---@param made_rows crewlog.KnownRows
 ---@param list crewlog.List
 ---@param task crewlog.Task
 ---@param signs crewlog.Icons
 ---@return crewlog.Row
-local function task_row(list, task, signs)
+local function task_row(made_rows, list, task, signs)
   local sign, group, blockers = M.standing(list, task)
+  local after = sign == "blocked" and table.concat(blockers, "\1") or ""
+  local made = made_rows.rows[task.id]
+  if made and made.task == task and made.sign == sign and made.after == after and made.signs == signs and made.list == list then
+    return made.row
+  end
   local done = sign == "completed"
   local doing = sign == "in_progress" and (task.activeForm or "") ~= "" and task.activeForm or task.subject
   local holder = not done and store.holder(task)
@@ -127,7 +161,10 @@ local function task_row(list, task, signs)
     end):join(" ")
     vim.list_extend(segments, { { "  " }, { "after " .. ids .. (#blockers > 5 and " …" or ""), "CrewlogBlocked" } })
   end
-  return row({ key = "task\1" .. list.id .. "\1" .. task.id, kind = "task", section = "tasks", list = list, task = task }, segments)
+  local new = row({ key = "task\1" .. list.id .. "\1" .. task.id, kind = "task", section = "tasks", list = list, task = task }, segments)
+  made_rows.count = made_rows.count + (made and 0 or 1)
+  made_rows.rows[task.id] = { row = new, task = task, list = list, signs = signs, sign = sign, after = after }
+  return new
 end
 
 ---@param section crewlog.Section
@@ -173,11 +210,13 @@ function add.tasks(rows, signs, options)
         store.load_tasks(list.id)
         rows[#rows + 1] = hint("tasks", "loading\1" .. key, "loading …", nil, "    ")
       end
-      for _, task in ipairs(store.tasks_of(list)) do
+      local all = store.tasks_of(list)
+      local made_rows = known_in(list, #all)
+      for _, task in ipairs(all) do
         if task.status == "completed" and not options.completed then
           hidden = hidden + 1
         else
-          rows[#rows + 1] = task_row(list, task, signs)
+          rows[#rows + 1] = task_row(made_rows, list, task, signs)
         end
       end
       if hidden > 0 then
@@ -316,10 +355,11 @@ function M.all(options)
     local expanded = options.expanded("section\1" .. section, true)
     rows[#rows + 1] = section_row(section, trailing(section), expanded, signs)
     local topic = LOADED[section]
+    local err = store.errors[topic] or (topic == "team" and store.errors.lists) or nil
     if not expanded then
       -- nothing below
-    elseif store.errors[topic] then
-      rows[#rows + 1] = hint(section, "error\1" .. section, store.errors[topic].message, "CrewlogError")
+    elseif err then
+      rows[#rows + 1] = hint(section, "error\1" .. section, err.message, "CrewlogError")
     elseif store.loaded[topic] then
       add[section](rows, signs, options)
     elseif client.state ~= "failed" then

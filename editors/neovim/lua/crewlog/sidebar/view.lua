@@ -78,18 +78,36 @@ local function new_line(lines, old, from)
   return 1
 end
 
+---@alias crewlog.Hunk { [1]: integer, [2]: integer, [3]: integer, [4]: integer } as of `vim.diff`
+
 ---@param old crewlog.Row[]
 ---@param new crewlog.Row[]
----@return { [1]: integer, [2]: integer, [3]: integer, [4]: integer }[] hunks as of `vim.diff`
+---@return crewlog.Hunk[]
+---@return boolean moved whether a row may stand on another line now
 local function hunks_between(old, new)
-  local function joined(rows)
-    local sigs = {}
-    for i, row in ipairs(rows) do
-      sigs[i] = row.sig
-    end
-    return table.concat(sigs, "\n") .. "\n"
+  local head, stop, new_stop = 0, #old, #new
+  while head < stop and head < new_stop and old[head + 1].sig == new[head + 1].sig do
+    head = head + 1
   end
-  return vim.diff(joined(old), joined(new), { result_type = "indices" }) --[[@as any]]
+  while stop > head and new_stop > head and old[stop].sig == new[new_stop].sig do
+    stop, new_stop = stop - 1, new_stop - 1
+  end
+  local moved = #old ~= #new
+  for i = head + 1, moved and head or stop do
+    moved = moved or old[i].key ~= new[i].key
+  end
+  local function joined(rows, last)
+    local sigs = {}
+    for i = head + 1, last do
+      sigs[#sigs + 1] = rows[i].sig .. "\n"
+    end
+    return table.concat(sigs)
+  end
+  local hunks = vim.diff(joined(old, stop), joined(new, new_stop), { result_type = "indices" }) --[[@as crewlog.Hunk[] ]]
+  for _, hunk in ipairs(hunks) do
+    hunk[1], hunk[3] = hunk[1] + head, hunk[3] + head
+  end
+  return hunks, moved
 end
 
 --- Writes what changed.
@@ -112,7 +130,10 @@ function M.draw()
     return lines
   end
   M.rows = new
-  local hunks = #old == 0 and { { 1, -1, 1, #new } } or hunks_between(old, new)
+  local hunks, moved = { { 1, -1, 1, #new } }, false
+  if #old > 0 then
+    hunks, moved = hunks_between(old, new)
+  end
   vim.bo[buf].modifiable = true
   for i = #hunks, 1, -1 do
     local start, count, new_start, new_count = unpack(hunks[i])
@@ -125,15 +146,15 @@ function M.draw()
   end
   vim.bo[buf].modifiable = false
   vim.bo[buf].modified = false
-  if #hunks > 0 and #old > 0 then
+  if moved then
     local lines = {}
     for i, row in ipairs(new) do
       lines[row.key] = i
     end
     for win, view in pairs(views) do
       local line = new_line(lines, old, view.lnum)
-      local moved = line - view.lnum
-      view.lnum, view.topline = line, math.max(1, view.topline + moved)
+      local down = line - view.lnum
+      view.lnum, view.topline = line, math.max(1, view.topline + down)
       api.nvim_win_call(win, function()
         local now = vim.fn.winsaveview()
         if now.lnum ~= view.lnum or now.topline ~= view.topline or now.col ~= view.col then

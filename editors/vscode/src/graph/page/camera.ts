@@ -14,6 +14,8 @@ export class Camera {
   private height = 0;
   private left = 0;
   private top = 0;
+  /** What can be scrolled past the margins, so that what is looked at need not move when everything else does. */
+  private spare = { left: 0, top: 0, right: 0, bottom: 0 };
 
   constructor(
     readonly view: HTMLElement,
@@ -43,6 +45,7 @@ export class Camera {
   resize(width: number, height: number): void {
     this.width = width;
     this.height = height;
+    this.tighten();
     this.graph.style.width = `${width}px`;
     this.graph.style.height = `${height}px`;
     this.apply();
@@ -68,6 +71,20 @@ export class Camera {
     return [x * this.scale + this.left - this.view.scrollLeft, y * this.scale + this.top - this.view.scrollTop];
   }
 
+  /** As `put`, at the edge of the graph too: there is room made for it until the next zoom. */
+  hold(x: number, y: number, [onViewX, onViewY]: [number, number]): void {
+    const { view, canvas } = this;
+    const [scrollLeft, scrollTop] = [x * this.scale + this.left - onViewX, y * this.scale + this.top - onViewY];
+    this.spare = {
+      left: Math.max(0, -scrollLeft),
+      top: Math.max(0, -scrollTop),
+      right: Math.max(0, scrollLeft - (canvas.offsetWidth - view.clientWidth)),
+      bottom: Math.max(0, scrollTop - (canvas.offsetHeight - view.clientHeight)),
+    };
+    this.apply();
+    this.put(x, y, [onViewX, onViewY]);
+  }
+
   /** Scrolls so that a point of the graph is at that place of the view. */
   put(x: number, y: number, [onViewX, onViewY]: [number, number]): void {
     this.view.scrollTo(x * this.scale + this.left - onViewX, y * this.scale + this.top - onViewY);
@@ -77,6 +94,7 @@ export class Camera {
   zoomTo(scale: number, at: [number, number] = [this.view.clientWidth / 2, this.view.clientHeight / 2]): void {
     const [x, y] = [(this.view.scrollLeft + at[0] - this.left) / this.scale, (this.view.scrollTop + at[1] - this.top) / this.scale];
     this.scale = Math.min(LARGEST, Math.max(SMALLEST, scale));
+    this.tighten();
     this.apply();
     this.put(x, y, at);
     this.changed();
@@ -91,6 +109,7 @@ export class Camera {
 
   fit(): void {
     this.scale = this.fitting;
+    this.tighten();
     this.apply();
     this.centreOn(this.width / 2, this.height / 2);
   }
@@ -108,13 +127,17 @@ export class Camera {
     view.scrollBy(by(left, right, view.clientWidth), by(top, bottom, view.clientHeight));
   }
 
+  private tighten(): void {
+    this.spare = { left: 0, top: 0, right: 0, bottom: 0 };
+  }
+
   private apply(): void {
-    const { view, canvas, graph, scale } = this;
+    const { view, canvas, graph, scale, spare } = this;
     const [width, height] = [this.width * scale, this.height * scale];
-    this.left = Math.max(MARGIN, (view.clientWidth - width) / 2);
-    this.top = Math.max(MARGIN, (view.clientHeight - height) / 2);
-    canvas.style.width = `${Math.max(width + 2 * MARGIN, view.clientWidth)}px`;
-    canvas.style.height = `${Math.max(height + 2 * MARGIN, view.clientHeight)}px`;
+    this.left = Math.max(MARGIN, (view.clientWidth - width) / 2) + spare.left;
+    this.top = Math.max(MARGIN, (view.clientHeight - height) / 2) + spare.top;
+    canvas.style.width = `${Math.max(width + 2 * MARGIN, view.clientWidth) + spare.left + spare.right}px`;
+    canvas.style.height = `${Math.max(height + 2 * MARGIN, view.clientHeight) + spare.top + spare.bottom}px`;
     graph.style.transform = `translate(${this.left}px, ${this.top}px) scale(${scale})`;
   }
 

@@ -20,6 +20,11 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** What the page is of, as the extension wrote it into the page: see `targetMeta`. */
+export function pageTarget<T>(): Partial<T> {
+  return JSON.parse(document.querySelector<HTMLMetaElement>('meta[name="crewlog-target"]')?.content ?? "{}") as Partial<T>;
+}
+
 /** A session's text: unseen characters as marks, everything else as text nodes. */
 export function textNodes(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();

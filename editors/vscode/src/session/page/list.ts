@@ -3,19 +3,32 @@
  * measured from then on. Whatever changes, the row at the top of the view stays where it is, or, at the end, the end stays in view.
  */
 
+import { Sums } from "./sums";
+
 export interface ListRow {
   readonly key: string;
 }
 
+/** Drawn above and below the view. While a `MARGIN` of it is left, scrolling draws nothing. */
 const OVERSCAN = 900;
+const MARGIN = 300;
 /** So near to the end counts as there: a fraction of a line. */
 const NEAR_END = 24;
 
 export class WindowedList<R extends ListRow> {
   private rows: readonly R[] = [];
   private readonly indexOf = new Map<string, number>();
+  /** As measured, and as guessed for rows that were not shown yet. */
   private readonly heights = new Map<string, number>();
-  private offsets = new Float64Array(1);
+  private readonly guesses = new Map<string, number>();
+  private offsets = new Sums([]);
+  /** Indices of the drawn rows, in order: those near the view from `from` to before `to`, and the one that has the focus. */
+  private drawn: number[] = [];
+  private from = 0;
+  private to = 0;
+  /** Rows came, went or must be drawn anew. */
+  private stale = true;
+  private readonly resizes = new Map<string, number>();
   private readonly shown = new Map<string, HTMLElement>();
   private readonly above = spacer();
   private readonly below = spacer();
@@ -33,7 +46,7 @@ export class WindowedList<R extends ListRow> {
   ) {
     content.append(this.above, this.below);
     view.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    this.resized = new ResizeObserver(() => this.schedule());
+    this.resized = new ResizeObserver((entries) => this.noteSizes(entries));
     this.resized.observe(view);
   }
 
@@ -83,7 +96,7 @@ export class WindowedList<R extends ListRow> {
       const row = rows[this.index(key)];
       if (row === undefined || JSON.stringify(row) !== JSON.stringify(old.get(key))) this.drop(key, node);
     }
-    this.measureUp();
+    this.sumUp();
     this.place(anchor);
   }
 
@@ -105,7 +118,8 @@ export class WindowedList<R extends ListRow> {
     const anchor = this.anchor();
     for (const [key, node] of this.shown) this.drop(key, node);
     this.heights.clear();
-    this.measureUp();
+    this.guesses.clear();
+    this.sumUp();
     this.place(anchor);
   }
 
@@ -131,19 +145,37 @@ export class WindowedList<R extends ListRow> {
   private scrolled(): void {
     const { scrollTop, clientHeight, scrollHeight } = this.view;
     this.following = scrollTop + clientHeight >= scrollHeight - NEAR_END;
-    this.schedule();
+    if (!this.covers(scrollTop, MARGIN)) this.schedule();
     this.onScroll();
+  }
+
+  /** A row that is observed anew is told of, too: it has the height that it was measured with. */
+  private noteSizes(entries: readonly ResizeObserverEntry[]): void {
+    for (const { target, borderBoxSize } of entries) {
+      const key = (target as HTMLElement).dataset["key"];
+      const height = borderBoxSize[0]?.blockSize ?? 0;
+      if (target === this.view) this.schedule();
+      else if (key !== undefined && height > 0 && differs(this.heights.get(key), height)) {
+        this.resizes.set(key, height);
+        this.schedule();
+      }
+    }
   }
 
   private schedule(): void {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
+      const anchor = this.anchor();
       if (this.view.clientWidth !== this.width) {
         this.width = this.view.clientWidth;
         for (const key of [...this.heights.keys()]) if (!this.shown.has(key)) this.heights.delete(key);
+        this.guesses.clear();
+        this.sumUp();
       }
-      this.place(this.anchor());
+      for (const [key, height] of this.resizes) if (this.shown.has(key)) this.setHeight(key, height);
+      this.resizes.clear();
+      this.place(anchor);
     });
   }
 
@@ -157,43 +189,57 @@ export class WindowedList<R extends ListRow> {
 
   /** Draws what is near the view, measures it, and puts the anchor back to its place; again where the guesses were too far off. */
   private place(anchor: { key: string; delta: number } | undefined): void {
+    const start = this.topFor(anchor);
+    // After a jump, what is in view comes first, the rest with the next frame.
+    const jumped = !this.stale && (this.offset(this.from) > start + this.view.clientHeight || this.offset(this.to) < start);
+    if (jumped) this.schedule();
     for (let round = 0; round < 4; round += 1) {
-      const before = this.offset(this.rows.length);
-      this.measureUp();
-      this.scrollTo(anchor);
-      this.drawWindow();
-      const changed = this.measureShown();
-      if (changed) this.measureUp();
+      const fresh = this.drawWindow(this.topFor(anchor), round > 0 || jumped ? 0 : MARGIN, jumped ? MARGIN : OVERSCAN);
+      const changed = this.measure(fresh);
       this.space();
-      this.scrollTo(anchor);
-      if (!changed && before === this.offset(this.rows.length)) break;
+      if (!changed) break;
     }
+    this.scrollTo(anchor);
+  }
+
+  private topFor(anchor: { key: string; delta: number } | undefined): number {
+    if (anchor) return Math.max(0, this.offset(Math.max(0, this.index(anchor.key))) - anchor.delta);
+    return this.following ? Math.max(0, this.offset(this.rows.length) - this.view.clientHeight) : this.view.scrollTop;
   }
 
   private scrollTo(anchor: { key: string; delta: number } | undefined): void {
-    const top = anchor
-      ? this.offset(Math.max(0, this.index(anchor.key))) - anchor.delta
-      : this.following
-        ? this.view.scrollHeight
-        : this.view.scrollTop;
+    const top = anchor ? this.topFor(anchor) : this.following ? this.view.scrollHeight : this.view.scrollTop;
     if (Math.abs(top - this.view.scrollTop) >= 1) this.view.scrollTop = top;
   }
 
-  private drawWindow(): void {
-    const top = this.following ? Math.max(0, this.offset(this.rows.length) - this.view.clientHeight) : this.view.scrollTop;
-    const from = this.indexAt(top - OVERSCAN);
-    const to = Math.min(this.rows.length, this.indexAt(top + this.view.clientHeight + OVERSCAN) + 1);
+  /** Whether what is drawn reaches so far beyond the view. */
+  private covers(top: number, margin: number): boolean {
+    if (this.stale) return false;
+    return (
+      (this.from === 0 || this.offset(this.from) <= top - margin) &&
+      (this.to === this.rows.length || this.offset(this.to) >= top + this.view.clientHeight + margin)
+    );
+  }
+
+  /** Draws the rows from `over` above `top` to `over` below the view unless `margin` of them are there; gives those that were not there before. */
+  private drawWindow(top: number, margin: number, over: number): HTMLElement[] {
+    if (this.covers(top, margin)) return [];
+    const bottom = top + this.view.clientHeight;
+    this.stale = false;
+    this.from = this.indexAt(top - over);
+    this.to = Math.min(this.rows.length, this.indexAt(bottom + over) + 1);
     for (const [key, node] of this.shown) {
       const index = this.index(key);
       // The row that has the focus stays: with it, a reader's place would go.
-      if ((index < from || index >= to) && !node.contains(document.activeElement)) this.drop(key, node);
+      if ((index < this.from || index >= this.to) && !node.contains(document.activeElement)) this.take(key, node);
     }
+    const { from, to } = this;
+    this.drawn = [...this.shown.keys()].map((key) => this.index(key)).filter((index) => index < from || index >= to);
+    for (let index = from; index < to; index += 1) this.drawn.push(index);
+    this.drawn.sort((a, b) => a - b);
+    const fresh: HTMLElement[] = [];
     let next: ChildNode = this.above;
-    const wanted = [...this.shown.keys()].map((key) => this.index(key)).filter((index) => index < from || index >= to);
-    for (let index = from; index < to; index += 1) wanted.push(index);
-    wanted.sort((a, b) => a - b);
-    this.drawn = wanted;
-    for (const index of wanted) {
+    for (const index of this.drawn) {
       const row = this.rows[index];
       if (!row) continue;
       let node = this.shown.get(row.key);
@@ -201,73 +247,90 @@ export class WindowedList<R extends ListRow> {
         node = this.draw(row, index);
         this.shown.set(row.key, node);
         this.resized.observe(node);
+        fresh.push(node);
       }
-      node.setAttribute("aria-posinset", String(index + 1));
+      const position = String(index + 1);
+      if (node.ariaPosInSet !== position) node.ariaPosInSet = position;
       if (next.nextSibling !== node) next.after(node);
       next = node;
     }
-    this.space();
+    return fresh;
   }
-
-  private drawn: number[] = [];
 
   /** Room for what is not drawn: above, below, and between a row kept for its focus and the rest. */
   private space(): void {
     const [first, last] = [this.drawn[0], this.drawn.at(-1)];
-    this.above.style.height = `${first === undefined ? 0 : this.offset(first)}px`;
-    this.below.style.height = `${last === undefined ? 0 : this.offset(this.rows.length) - this.offset(last + 1)}px`;
+    const set = (node: HTMLElement, property: "height" | "marginTop", pixels: number) => {
+      const value = pixels === 0 && property === "marginTop" ? "" : `${pixels}px`;
+      if (node.style[property] !== value) node.style[property] = value;
+    };
+    set(this.above, "height", first === undefined ? 0 : this.offset(first));
+    set(this.below, "height", last === undefined ? 0 : this.offset(this.rows.length) - this.offset(last + 1));
     let previous: number | undefined;
     for (const index of this.drawn) {
       const node = this.shown.get(this.rows[index]?.key ?? "");
-      if (node)
-        node.style.marginTop = previous !== undefined && index > previous + 1 ? `${this.offset(index) - this.offset(previous + 1)}px` : "";
+      const gap = previous !== undefined && index > previous + 1 ? this.offset(index) - this.offset(previous + 1) : 0;
+      if (node) set(node, "marginTop", gap);
       previous = index;
     }
   }
 
-  private measureShown(): boolean {
+  /** Whether any of them is of another height than was thought. */
+  private measure(nodes: readonly HTMLElement[]): boolean {
+    // All are read before anything is written: the page is laid out once.
+    const heights = nodes.map((node) => node.getBoundingClientRect().height);
     let changed = false;
-    for (const [key, node] of this.shown) {
-      const height = node.getBoundingClientRect().height;
-      if (height > 0 && Math.abs((this.heights.get(key) ?? -1) - height) > 0.4) {
-        this.heights.set(key, height);
-        changed = true;
-      }
-    }
+    for (const [at, node] of nodes.entries()) changed = this.setHeight(node.dataset["key"] ?? "", heights[at] ?? 0) || changed;
     return changed;
   }
 
-  private measureUp(): void {
-    if (this.offsets.length !== this.rows.length + 1) this.offsets = new Float64Array(this.rows.length + 1);
-    let sum = 0;
-    for (const [index, row] of this.rows.entries()) {
-      this.offsets[index] = sum;
-      sum += this.heights.get(row.key) ?? this.guess(row);
-    }
-    this.offsets[this.rows.length] = sum;
+  private setHeight(key: string, height: number): boolean {
+    const index = this.index(key);
+    if (height <= 0 || index < 0) return false;
+    this.heights.set(key, height);
+    const before = this.offsets.value(index);
+    this.offsets.set(index, height);
+    return differs(before, height);
+  }
+
+  /** All offsets anew, after rows came or went. What is drawn is looked at again. */
+  private sumUp(): void {
+    this.stale = true;
+    this.offsets = new Sums(
+      this.rows.map((row) => {
+        const known = this.heights.get(row.key) ?? this.guesses.get(row.key);
+        if (known !== undefined) return known;
+        const guess = this.guess(row);
+        this.guesses.set(row.key, guess);
+        return guess;
+      }),
+    );
   }
 
   private offset(index: number): number {
-    return this.offsets[index] ?? 0;
+    return this.offsets.before(index);
   }
 
   /** The row in which a height lies. */
   private indexAt(height: number): number {
-    let low = 0;
-    let high = this.rows.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.offset(middle) <= height) low = middle;
-      else high = middle - 1;
-    }
-    return Math.max(0, low);
+    return Math.max(0, Math.min(this.rows.length - 1, this.offsets.find(height)));
   }
 
+  /** Takes a row off the page for good: it is drawn anew. */
   private drop(key: string, node: HTMLElement): void {
+    this.take(key, node);
+    this.stale = true;
+  }
+
+  private take(key: string, node: HTMLElement): void {
     this.resized.unobserve(node);
     node.remove();
     this.shown.delete(key);
   }
+}
+
+function differs(before: number | undefined, height: number): boolean {
+  return before === undefined || Math.abs(before - height) > 0.4;
 }
 
 function spacer(): HTMLElement {
