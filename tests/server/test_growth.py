@@ -121,3 +121,51 @@ def test_tasks_taken_and_given_back_for_hours_leave_nothing_behind(home: Path) -
         before = memory(client)
         take_turns(8000)
         assert memory(client) - before < 1_500_000
+
+
+def test_what_a_client_hears_of_costs_no_descriptors(home: Path) -> None:
+    """Lists and members by the hundred, each worked on once, all of which the client is told of."""
+    with serving(home) as client:
+
+        def touch(number: int) -> None:
+            client.request("task/create", {"listId": f"list{number}", "subject": "s"})
+            client.request("roster/setTeam", {"listId": f"list{number}", "team": "t"})
+            client.request("transcript/append", {"listId": "x", "agent": f"member{number}", "messages": [{"role": "user"}]})
+
+        for number in range(100):
+            touch(number)
+        open_before = descriptors(client)
+        for number in range(100, 500):
+            touch(number)
+        assert descriptors(client) <= open_before + 20
+        for number in range(500):  # those that were closed go on as if they had not been
+            assert client.request("task/create", {"listId": f"list{number}", "subject": "s"})["id"] == "2"
+        more = {"agent": "member0", "messages": [{"role": "user"}]}
+        assert client.request("transcript/append", {"listId": "x", **more})["count"] == 2
+        assert len(client.request("transcript/list", {"listId": "x"})["agents"]) == 500
+        assert descriptors(client) <= open_before + 20
+        client.wait_notification("task/didChange", lambda params: params["listId"] == "list0" and params["counts"]["total"] == 2)
+
+
+def test_names_of_what_is_not_there_are_not_kept(home: Path, tmp_path: Path) -> None:
+    with serving(home, {"subscribe": False}) as client:
+
+        def ask(first: int, last: int) -> None:
+            for number in range(first, last):
+                requests = [
+                    ("task/list", {"listId": f"list{number}"}),
+                    ("roster/get", {"listId": f"list{number}"}),
+                    ("transcript/load", {"listId": "x", "agent": f"agent{number}"}),
+                    ("plan/load", {"name": f"plan{number}"}),
+                    ("history/get", {"index": 0, "cwd": str(tmp_path / f"work{number}")}),
+                    ("session/mostRecent", {"cwd": str(tmp_path / f"work{number}")}),
+                    ("session/open", {"sessionId": f"{number:08x}"}),
+                ]
+                for id in [client.start(*request) for request in requests]:
+                    client.wait_reply(id)
+
+        ask(0, 1500)
+        before = memory(client)
+        ask(1500, 6000)
+        assert memory(client) - before < 2_000_000
+        assert not home.exists() or not list(home.iterdir())

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from itertools import islice
 from typing import Generic, TypeVar
+
+from crewlog.storage.errors import WouldBlock
+from crewlog.storage.locks import without_waiting
 
 K = TypeVar("K", bound=Hashable)
 S = TypeVar("S")
@@ -61,9 +66,10 @@ class Cache(Generic[K, S]):
         self._max_weight = max_weight
         self._mutex = threading.Lock()
         self._entries: OrderedDict[K, _Entry[S]] = OrderedDict()
+        self._open: OrderedDict[K, None] = OrderedDict()
         self._weight = 0
         self.kept: frozenset[K] = frozenset()
-        """Keys whose stores stay open, however long they are not used."""
+        """Keys whose stores stay, however long they are not used; beyond `limit` they are closed too, and open again when they are used."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -97,8 +103,7 @@ class Cache(Generic[K, S]):
         with self._mutex:
             entry = self._entries.get(key)
             if entry is not None:
-                entry.users += 1
-                self._entries.move_to_end(key)
+                self._begin_use(key, entry)
                 return entry
         store = self._make(key)  # outside the mutex: it may take long
         with self._mutex:
@@ -106,13 +111,20 @@ class Cache(Generic[K, S]):
             spare = None if entry is None else store
             if entry is None:
                 entry = self._entries[key] = _Entry(store)
-            entry.users += 1
+            self._begin_use(key, entry)
         if spare is not None:  # another thread was faster
             self._close(spare)
         return entry
 
+    def _begin_use(self, key: K, entry: _Entry[S]) -> None:
+        entry.users += 1
+        self._entries.move_to_end(key)
+        self._open[key] = None
+        self._open.move_to_end(key)
+
     def _give_back(self, entry: _Entry[S]) -> None:
-        closing = []
+        closing: list[S] = []
+        resting: list[S] = []
         weight = self._weigh(entry.store)
         with self._mutex:
             entry.users -= 1
@@ -120,10 +132,22 @@ class Cache(Generic[K, S]):
                 self._weight += weight - entry.weight
                 entry.weight = weight
                 closing = self._surplus()
+                resting = self._to_rest()
             elif not entry.users:
                 closing.append(entry.store)
         for store in closing:
             self._close(store)
+        for store in resting:
+            with contextlib.suppress(WouldBlock), without_waiting():  # it is used again already
+                self._close(store)
+
+    def _to_rest(self) -> list[S]:
+        """Of those that stay, the ones beyond the limit that were not used for the longest time."""
+        surplus = len(self._open) - self._limit
+        keys = [key for key in islice(self._open, surplus) if not self._entries[key].users] if surplus > 0 else []
+        for key in keys:
+            del self._open[key]
+        return [self._entries[key].store for key in keys]
 
     def _surplus(self) -> list[S]:
         """Takes out what is too much, the longest unused first, but never the one used last."""
@@ -143,5 +167,6 @@ class Cache(Generic[K, S]):
 
     def _take_out(self, key: K, entry: _Entry[S]) -> None:
         del self._entries[key]
+        self._open.pop(key, None)
         entry.dropped = True
         self._weight -= entry.weight

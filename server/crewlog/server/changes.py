@@ -119,7 +119,7 @@ class Changes:
             if not arrangement.watches_list(list_id) and (
                 arrangement.wants_list("task", list_id) or arrangement.wants_list("roster", list_id)
             ):
-                self._arrange()
+                self._watch_again(list_id)
 
     def wait_for(self, list_id: str, then: Callable[[], None]) -> None:
         """Calls `then` when the list is watched."""
@@ -269,12 +269,6 @@ class Changes:
             self._rosters.take_as_opened(list_id, found)
         else:
             self._mark(Mark("roster", list_id), None)
-
-    def _arrange(self) -> None:
-        assert self._arrangement is not None
-        for folder in self._arrangement.arrange():
-            for mark in self._arrangement.content(folder):
-                self._mark(mark, None)
 
     # --- hints ---
 

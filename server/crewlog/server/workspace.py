@@ -33,6 +33,7 @@ OPEN_STORES = 64
 CACHED_BYTES = 256 << 20
 """Payloads that snapshots may leave in memory, over all sessions."""
 _KNOWN_PATHS = 20_000
+_EMPTY_PROJECTS = 500
 
 
 class Workspace:
@@ -52,6 +53,7 @@ class Workspace:
             self._open_session, SessionStore.close, OPEN_STORES, weigh=_payload_bytes, max_weight=CACHED_BYTES
         )
         self._managers: dict[str, SessionManager] = {}
+        self._most_managers = _EMPTY_PROJECTS
         self._paths: dict[str, str] = {}
 
     @cached_property
@@ -73,9 +75,16 @@ class Workspace:
         """The sessions in one folder under `projects/`."""
         found = self._managers.get(folder)
         if found is None:
+            if len(self._managers) >= self._most_managers:
+                self._forget_empty_projects()
             made = SessionManager(folder, durability=self.durability, root=self.home.path, known=self._known_summaries)
             found = self._managers.setdefault(folder, made)
         return found
+
+    def _forget_empty_projects(self) -> None:
+        """A client may ask for the sessions of any folder there is; most of them have none."""
+        self._managers = {folder: manager for folder, manager in self._managers.items() if os.path.isdir(folder)}
+        self._most_managers = 2 * len(self._managers) + _EMPTY_PROJECTS
 
     def managers(self, cwd: str | None, *, all_projects: bool = False) -> list[SessionManager]:
         """Those of a project, or of all. A project that was also worked in through a link has a folder for either name."""

@@ -84,6 +84,11 @@ class AppendLog:
         self._descriptor_mutex = threading.Lock()
         """Held while the descriptor changes or is taken along for a sync, which happens outside of the owner's mutex."""
 
+    @property
+    def found(self) -> bool:
+        """Whether the file was there when it was read."""
+        return self._identity is not None
+
     @cached_property
     def lock(self) -> ResourceLock:
         """The file's lock; a reader never makes one, and nobody makes one for a file that is gone."""

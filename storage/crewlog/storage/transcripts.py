@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import msgspec
@@ -16,6 +17,8 @@ from crewlog.storage.messages import message_shape, repair
 from crewlog.storage.names import check_name
 
 SUFFIX = ".jsonl"
+OPEN_LOGS = 16
+"""Logs of one list that stay open after they were written to: each takes two descriptors, and a team may have had hundreds of members."""
 
 
 class _Transcript:
@@ -70,6 +73,7 @@ class TranscriptStore:
         self._root = root or dir
         self._mutex = Mutex()
         self._transcripts: dict[str, _Transcript] = {}
+        self._open: OrderedDict[str, None] = OrderedDict()
 
     def append(self, agent: str, messages: Sequence[bytes | msgspec.Raw]) -> int:
         """Appends all messages or none, each as it is (long thinking too: a resumed agent gets all of it). The count afterwards.
@@ -80,12 +84,13 @@ class TranscriptStore:
         lines = [_check(raw, f"messages[{index}]") for index, raw in enumerate(messages)]
         if not self._dir:
             return 0
-        transcript = self._transcript(agent)
-        transcript.log.begin_append()
+        if not lines:
+            return self.count(agent)
         with self._mutex:
+            transcript = self._transcript(agent)
+            transcript.log.begin_append()
             transcript.refresh()
-            if not lines:
-                return len(transcript.lines)
+            self._keep_open(agent)
             made = transcript.log.create_empty()
             try:
                 with transcript.log.lock:
@@ -107,17 +112,16 @@ class TranscriptStore:
         if not self._dir:
             return []
         with self._mutex:
-            transcript = self._transcript(agent)
-            transcript.refresh()
+            transcript = self._looked_at(agent)
             wanted = transcript.lines[offset : None if limit is None else offset + limit]
             return self._read(transcript, wanted)
 
     def count(self, agent: str) -> int:
         check_name(agent, "agent")
+        if not self._dir:
+            return 0
         with self._mutex:
-            transcript = self._transcript(agent)
-            transcript.refresh()
-            return len(transcript.lines)
+            return len(self._looked_at(agent).lines)
 
     def agents(self) -> list[tuple[str, int]]:
         """(agent, count of messages) by name; of a log with a bad line the messages before it are counted."""
@@ -145,6 +149,7 @@ class TranscriptStore:
             for transcript in self._transcripts.values():
                 transcript.log.close()
             self._transcripts.clear()
+            self._open.clear()
 
     def _transcript(self, agent: str) -> _Transcript:
         found = self._transcripts.get(agent)
@@ -152,6 +157,23 @@ class TranscriptStore:
             path = os.path.join(self._dir, agent + SUFFIX)
             found = self._transcripts[agent] = _Transcript(path, self._durability, self._root)
         return found
+
+    def _looked_at(self, agent: str) -> _Transcript:
+        """What is there now; of a name that has no transcript nothing is kept."""
+        transcript = self._transcript(agent)
+        transcript.refresh()
+        if not transcript.log.found:
+            self._transcripts.pop(agent)
+            self._open.pop(agent, None)
+            transcript.log.close()
+        return transcript
+
+    def _keep_open(self, agent: str) -> None:
+        """This log, and of the others those that were written to last."""
+        self._open[agent] = None
+        self._open.move_to_end(agent)
+        while len(self._open) > OPEN_LOGS:
+            self._transcripts[self._open.popitem(last=False)[0]].log.close()
 
     def _read(self, transcript: _Transcript, wanted: list[tuple[int, int]]) -> list[bytes]:
         if not wanted:
