@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from crewlog.server.call import ClaimChange, ClaimEvent
+from crewlog.server.renewal import LOST_KEPT, Renewal
+from crewlog.storage.records import Claim
 from server.rawclient import RawClient, RpcError, held, serving
 
 TASK = '{"id": "%s", "subject": "%s", "status": "pending", "blocks": [], "blockedBy": []}'
@@ -458,6 +461,30 @@ def test_a_completed_task_is_renewed_no_more_and_whoever_opens_it_may_take_it(cl
     other.request("task/update", {"listId": "x", "id": "1", "status": "pending"})
     assert claim_next(other, "b", leaseMs=60_000)["id"] == "1"
     assert client.request("crewlog/status")["counters"]["leases"] == 0
+
+
+@pytest.mark.parametrize("status", ["completed", "deleted"])
+def test_a_task_that_somebody_else_ends_is_renewed_no_more(client: RawClient, other: RawClient, home: Path, status: str) -> None:
+    create(client)
+    claim_next(client, "a", leaseMs=300)
+    assert client.request("crewlog/status")["counters"]["leases"] == 1
+    other.request("task/update", {"listId": "x", "id": "1", "status": status})
+    client.wait_until(lambda: client.request("crewlog/status")["counters"]["leases"] == 0)
+    if status == "completed":
+        client.request("task/update", {"listId": "x", "id": "1", "status": "in_progress"})  # the claim goes on, as when it had ended it
+        assert client.request("crewlog/status")["counters"]["leases"] == 1
+
+
+def test_of_claims_that_were_lost_only_the_last_are_known() -> None:
+    renewal = Renewal(lambda *_: True)
+    for number in range(LOST_KEPT + 2_000):
+        event = ClaimEvent(ClaimChange.TOOK, ("x", str(number)), Claim("a", number), 60_000 if number < 5 else 0)
+        renewal.note(event)
+    assert len(renewal.held) <= LOST_KEPT + 5
+    assert {("x", str(number)) for number in range(5)} <= renewal.held.keys()  # those that are renewed
+    assert ("x", str(LOST_KEPT + 1_999)) in renewal.held
+    assert ("x", "5") not in renewal.held
+    renewal.end()
 
 
 def test_a_second_client_of_the_same_name_shortens_no_lease(client: RawClient, other: RawClient, home: Path) -> None:

@@ -20,6 +20,8 @@ _SHARE = 3
 """A lease is renewed when a third of it is over: two tries may fail."""
 _COMPLETED_KEPT = 1000
 """Claims on tasks completed last, which go on where the task is opened again."""
+LOST_KEPT = 10_000
+"""Claims that are not renewed (any more) which stay known."""
 _STALE_KEPT = 64
 """Times to renew what is no longer held that may wait for their turn: with hour-long leases they would gather for twenty minutes."""
 
@@ -29,11 +31,12 @@ logger = logging.getLogger(__name__)
 class Renewal:
     """The claims with a lease that this client took. A claim that was lost stays known, so that later writes under it are refused.
 
-    `renew` renews one by so many milliseconds, in any thread; raises `LeaseLost`, `TaskNotFound`, or another `StorageError`, after which
-    it is tried again. The time is kept by a thread of its own: whatever the event loop does, no lease is forgotten.
+    `renew` renews one by so many milliseconds, in any thread, and returns whether it goes on: not where the task is completed. It
+    raises `LeaseLost`, `TaskNotFound`, or another `StorageError`, after which it is tried again. The time is kept by a thread of its
+    own: whatever the event loop does, no lease is forgotten.
     """
 
-    def __init__(self, renew: Callable[[TaskKey, Claim, int], object]) -> None:
+    def __init__(self, renew: Callable[[TaskKey, Claim, int], bool]) -> None:
         self._renew = renew
         self._workers = Workers("renew", THREADS)
         self._condition = threading.Condition()
@@ -74,6 +77,8 @@ class Renewal:
         if renew_ms and not self._ended:
             self._leases[key] = renew_ms
             self._schedule(key, claim, renew_ms / 1000 / _SHARE)
+        if len(self.held) - len(self._leases) > LOST_KEPT:
+            del self.held[next(known for known in self.held if known not in self._leases)]
 
     def _remember_completed(self, key: TaskKey, claim: Claim, renew_ms: int) -> None:
         self._completed[key] = (claim, renew_ms)
@@ -115,7 +120,11 @@ class Renewal:
     def _renew_one(self, key: TaskKey, claim: Claim) -> None:
         share = _SHARE
         try:
-            self._renew(key, claim, self._leases.get(key, 0))
+            if not self._renew(key, claim, self._leases.get(key, 0)):
+                with self._condition:
+                    if self._is_held(key, claim):
+                        self._remember_completed(key, claim, self._leases.pop(key))
+                return
         except (LeaseLost, TaskNotFound):
             with self._condition:
                 if self._is_held(key, claim):

@@ -36,7 +36,7 @@ from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import StorageError, StorageFailed, WouldBlock
 from crewlog.storage.files import PROCESS, Durability
 from crewlog.storage.locks import TIMEOUT, without_waiting
-from crewlog.storage.records import Claim
+from crewlog.storage.records import Claim, TaskStatus
 from crewlog.storage.stopping import Stopped
 
 Handler = Callable[[Workspace, Any, Call], object]
@@ -348,11 +348,17 @@ class Service:
 
         self._lanes.submit(Job(release, done, ("tasks", params.list_id)))
 
-    def _renew(self, key: TaskKey, claim: Claim, lease_ms: int) -> None:
-        """In a thread of the renewal's. Never earlier than the lease ends already: one name may have several clients."""
+    def _renew(self, key: TaskKey, claim: Claim, lease_ms: int) -> bool:
+        """In a thread of the renewal's. Never earlier than the lease ends already: one name may have several clients. False for a task
+        that somebody completed: its lease ended with it.
+        """
         list_id, task_id = key
         with self.workspace.tasks.use(list_id) as store:
+            task = store.get(task_id)
+            if task is not None and task.status == TaskStatus.COMPLETED:
+                return False
             store.renew(task_id, claim.owner, lease_ms=lease_ms or None, generation=claim.generation, at_least=True)
+        return True
 
     def _next_lapse(self, list_id: str) -> float | None:
         try:
