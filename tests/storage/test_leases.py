@@ -167,6 +167,19 @@ def test_steps_of_the_wall_clock_free_nothing(two: tuple[TaskStore, TaskStore], 
     assert other.find_claimable() is not None
 
 
+def test_a_machine_that_sleeps_frees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them sleep: the holder that works again when the lid is opened still has its task, and renews in time."""
+    one, other = opened(tmp_path), opened(tmp_path)
+    one.create("a")
+    one.claim("1", "ada", lease_ms=60_000)
+    clock_gettime_ns, asleep = time.clock_gettime_ns, getattr(time, "CLOCK_BOOTTIME", None)
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: clock_gettime_ns(clock) + (clock == asleep) * 10**15)
+    assert other.find_claimable() is None
+    with pytest.raises(AlreadyClaimed):
+        other.claim("1", "grace")
+    one.renew("1", "ada")
+
+
 def test_a_lease_of_an_earlier_boot_ended_with_it(two: tuple[TaskStore, TaskStore], monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = two
     one.create("a")

@@ -49,8 +49,8 @@ class Taking(msgspec.Struct, omit_defaults=True):
     def lapses_in(self) -> float | None:
         """Seconds until the lease lapses, negative afterwards, None without a lease.
 
-        Measured by the clock that runs since boot, which nobody sets; a lease of another boot of this host ended with it. Only for
-        a lease of another host, on a shared file system, the wall clock is all there is.
+        Measured by the clock that runs since boot while the machine is awake, which nobody sets; a lease of another boot of this host
+        ended with it. Only for a lease of another host, on a shared file system, the wall clock is all there is.
         """
         if not self.lease_ms:
             return None
@@ -312,8 +312,11 @@ class Ledger:
 
 
 def boot_ns() -> int:
-    """Nanoseconds since boot, time asleep included: the same count in every process of this machine."""
-    return time.clock_gettime_ns(_BOOT_CLOCK)
+    """Nanoseconds since boot for which this machine was awake: the same count in every process of it.
+
+    While it sleeps nobody works and nobody can renew; timers stand still as well.
+    """
+    return time.monotonic_ns()
 
 
 def _boot_id() -> str:
@@ -324,7 +327,6 @@ def _boot_id() -> str:
         return ""
 
 
-_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 BOOT = _boot_id()
 HOST = socket.gethostname()
 
