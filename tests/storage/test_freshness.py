@@ -136,3 +136,34 @@ def test_a_long_list_is_not_read_on_an_event_loop(tmp_path: Path) -> None:
     other = TaskStore(durability=PROCESS)
     with without_waiting(), pytest.raises(WouldBlock):
         other.set_dir(str(tmp_path / "list"))
+
+
+def test_a_long_list_that_is_removed_costs_less_than_it_did_to_read(tmp_path: Path) -> None:
+    store = TaskStore(durability=PROCESS)
+    store.set_dir(str(tmp_path))
+    files = [tmp_path / f"{number}.json" for number in range(1, 8_001)]
+    for number, path in enumerate(files, 1):
+        path.write_text(f'{{"id":"{number}","subject":"s","status":"pending","blocks":[],"blockedBy":[]}}')
+    begun = time.monotonic()
+    assert len(store.list()) == len(files)
+    read = time.monotonic() - begun
+    for path in files:
+        path.unlink()
+    begun = time.monotonic()
+    assert store.list() == []
+    assert time.monotonic() - begun < read
+
+
+def test_of_two_files_with_one_task_the_other_counts_when_one_goes(tmp_path: Path) -> None:
+    store = TaskStore(durability=PROCESS)
+    store.set_dir(str(tmp_path))
+    for name, subject in (("1", "first"), ("2", "second"), ("3", "third")):
+        (tmp_path / f"{name}.json").write_text(f'{{"id":"1","subject":"{subject}","status":"pending","blocks":[],"blockedBy":[]}}')
+    seen = []
+    for name in ("1", "2", "3"):
+        seen += [task.subject for task in store.list()]
+        (tmp_path / f"{name}.json").unlink()
+        store.invalidate()
+    assert seen[0] == "first"
+    assert sorted(seen) == ["first", "second", "third"]
+    assert store.list() == []

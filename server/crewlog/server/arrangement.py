@@ -88,6 +88,7 @@ class Arrangement:
         self.known_lists: set[str] = set()
         """Lists of which the client was told, or could know, that they hold tasks: it is told when they go, wherever to."""
         self._foreign: set[str] = set()
+        self._ownerless: set[str] = set()
 
     def arrange(self) -> set[str]:
         """Watches what is wanted now, and nothing else. The folders that are watched only since now: they may hold news."""
@@ -117,7 +118,12 @@ class Arrangement:
 
     def is_own(self, list_id: str) -> bool:
         """Whether a list is of the client's project: all are but those of sessions of other projects that it never used."""
-        if list_id in self.used_lists or list_id in self.own_sessions or _SESSION_ID.fullmatch(list_id) is None:
+        if (
+            list_id in self.used_lists
+            or list_id in self.own_sessions
+            or list_id in self._ownerless
+            or _SESSION_ID.fullmatch(list_id) is None
+        ):
             return True
         if list_id in self._foreign:
             return False
@@ -129,6 +135,18 @@ class Arrangement:
             return True
         self._foreign.add(list_id)
         return False
+
+    def _look_up_owners(self, list_ids: list[str]) -> None:
+        """Of many lists at once: to look for the session of each of them takes long where there are many of both."""
+        if not any(_SESSION_ID.fullmatch(id) and id not in self.used_lists | self.own_sessions | self._foreign for id in list_ids):
+            return
+        own = {manager.dir for manager in self._workspace.managers(None)}
+        others: set[str] = set()
+        for manager in self._workspace.managers(None, all_projects=True):
+            found = self.own_sessions if manager.dir in own else others
+            found.update(session_id_of(name) for name in log_names(manager.dir))
+        self._foreign = others - self.own_sessions
+        self._ownerless = set(list_ids) - self.own_sessions - self._foreign
 
     def wants_list(self, topic: str, list_id: str) -> bool:
         """`topic`: task or roster."""
@@ -250,7 +268,9 @@ class Arrangement:
     def _wanted_lists(self) -> set[str]:
         found = self._subscriptions.named_lists() | self._waited_lists()
         if self._subscriptions.wants_any_own_list():
-            found |= {list_id for list_id in {*self._workspace.list_ids(), *self.used_lists} if self._is_wanted_list(list_id)}
+            list_ids = self._workspace.list_ids()
+            self._look_up_owners(list_ids)
+            found |= {list_id for list_id in {*list_ids, *self.used_lists} if self._is_wanted_list(list_id)}
         return found
 
     def _is_wanted_list(self, list_id: str) -> bool:
@@ -265,6 +285,11 @@ def log_names(folder: str) -> list[str]:
         return [name for name in os.listdir(folder) if name.endswith(LOG_SUFFIX)]
     except OSError:
         return []
+
+
+def session_id_of(path: str) -> str:
+    """The id that a log's name tells: `<date>_<id>.jsonl`."""
+    return os.path.basename(path).removesuffix(LOG_SUFFIX).rpartition("_")[2]
 
 
 def is_name(name: str) -> bool:

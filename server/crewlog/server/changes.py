@@ -21,12 +21,12 @@ from msgspec import Raw
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.protocol.envelope import encode_notification, encode_result
-from crewlog.server.arrangement import ALL, PLANS, Arrangement, Kind, Mark
+from crewlog.server.arrangement import ALL, PLANS, Arrangement, Kind, Mark, session_id_of
 from crewlog.server.board_methods import counts_record, task_record
 from crewlog.server.lanes import Job, Lanes
 from crewlog.server.outbox import Outbox
 from crewlog.server.subscriptions import Subscriptions
-from crewlog.server.tellers import ListLook, PlanTeller, RosterTeller, SessionLook, SessionTeller, TaskTeller, session_id_of
+from crewlog.server.tellers import ListLook, PlanTeller, RosterTeller, SessionLook, SessionTeller, TaskTeller
 from crewlog.server.watching import Watcher, start_watcher
 from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import StorageError

@@ -14,13 +14,12 @@ from msgspec import Raw
 
 from crewlog.protocol import records
 from crewlog.protocol import results as r
-from crewlog.server.arrangement import Arrangement, is_name, log_names
+from crewlog.server.arrangement import Arrangement, is_name, log_names, session_id_of
 from crewlog.server.board_methods import counts_record, task_record
 from crewlog.server.session_methods import info_record
 from crewlog.server.subscriptions import Subscriptions
 from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import SessionNotFound, StorageError, StorageFailed
-from crewlog.storage.manager import SUFFIX as LOG_SUFFIX
 from crewlog.storage.plans import SUFFIX as PLAN_SUFFIX
 from crewlog.storage.records import SessionInfo, Task, TaskSnapshot
 
@@ -309,11 +308,6 @@ class SessionTeller:
             )
             self._notify("session/didChange", r.SessionDidChange(session=gone, leaf_id="", entries=0, change="deleted"))
         return "deleted"
-
-
-def session_id_of(path: str) -> str:
-    """The id that a log's name tells: `<date>_<id>.jsonl`."""
-    return os.path.basename(path).removesuffix(LOG_SUFFIX).rpartition("_")[2]
 
 
 def _stamp(status: os.stat_result) -> Stamp:

@@ -49,6 +49,8 @@ class TaskBoard:
         self.next = 1
         self.watched = False
         self._damaged: dict[str, float] = {}
+        self._doubled: set[str] = set()
+        """Tasks that were seen in several files."""
 
     def follow(self, folder: TaskFolder) -> None:
         """Takes the tasks from `folder` from now on. Raises `StorageFailed`."""
@@ -345,8 +347,10 @@ class TaskBoard:
         if task is None:
             return
         other = folder.names.get(task.id)
-        if other is not None and other != name and other in folder.files and other == _file_name_or_none(task.id):
-            return  # of two files with one id, the one that bears its name counts
+        if other is not None and other != name and other in folder.files:
+            self._doubled.add(task.id)
+            if other == _file_name_or_none(task.id):
+                return  # of two files with one id, the one that bears its name counts
         folder.names[task.id] = name
         known = self.index.tasks.get(task.id)
         self.memory_only.discard(task.id)
@@ -366,7 +370,8 @@ class TaskBoard:
         if folder.names.get(task_id) != name:
             return
         del folder.names[task_id]
-        other = next((n for n, state in folder.files.items() if state.task_id == task_id and n != name), None)
+        others = folder.files.items() if task_id in self._doubled else ()
+        other = next((n for n, state in others if state.task_id == task_id and n != name), None)
         if other is not None:
             self._read_file(other)
         else:
