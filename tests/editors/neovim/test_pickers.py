@@ -77,7 +77,6 @@ _G.chosen = function(how)
 end
 local modules
 modules = {
-  ["snacks.picker"] = {},
   ["snacks.picker.config.sources"] = {},
   ["snacks.picker.util.async"] = { running = function() return running end },
   snacks = { picker = { pick = function(source)

@@ -55,7 +55,7 @@ end
 ---@type table<string, "edit"|"split"|"vsplit"|"tab">
 local HOW = {
   default = "edit", edit = "edit", horizontal = "split", split = "split", vertical = "vsplit", vsplit = "vsplit",
-  tab = "tab", tabnew = "tab", tabedit = "tab", ["tab drop"] = "tab",
+  tab = "tab", tabnew = "tab", tabedit = "tab", tabdrop = "tab",
 }
 
 ---@param hit? crewlog.SearchHit
@@ -211,11 +211,29 @@ function M.snacks(opts)
   require("snacks").picker.pick(vim.tbl_deep_extend("force", M.snacks_source(), { search = opts.query }, opts))
 end
 
----@type { name: crewlog.Picker, module: string, open: fun(opts?: crewlog.pickers.Opts) }[]
+---@type { name: crewlog.Picker, find: (fun(): any), open: fun(opts?: crewlog.pickers.Opts) }[] `find`: something, or nil or an error
 M.KNOWN = {
-  { name = "snacks", module = "snacks.picker", open = M.snacks },
-  { name = "telescope", module = "telescope", open = M.telescope },
-  { name = "fzf-lua", module = "fzf-lua", open = M.fzf_lua },
+  {
+    name = "snacks",
+    find = function()
+      return require("snacks").picker.pick -- versions before 2025 have no picker
+    end,
+    open = M.snacks,
+  },
+  {
+    name = "telescope",
+    find = function()
+      return require("telescope")
+    end,
+    open = M.telescope,
+  },
+  {
+    name = "fzf-lua",
+    find = function()
+      return require("fzf-lua").fzf_live
+    end,
+    open = M.fzf_lua,
+  },
 }
 
 --- The picker that searches are shown in, by the option `picker`.
@@ -227,8 +245,11 @@ function M.choose()
     return nil
   end
   for _, known in ipairs(M.KNOWN) do
-    if (wanted == "auto" or wanted == known.name) and pcall(require, known.module) then
-      return known
+    if wanted == "auto" or wanted == known.name then
+      local ok, found = pcall(known.find)
+      if ok and found then
+        return known
+      end
     end
   end
   return nil, wanted ~= "auto" and ("picker = %q, but it is not installed; vim.ui.select is used"):format(wanted) or nil
