@@ -178,9 +178,9 @@ def test_a_session_of_twenty_thousand_entries(vim: Editor, agent: Client, projec
     print(
         f"\n20,000 entries ({os.path.getsize(info.path) >> 20} MB): opened in {ours * 1000:.0f} ms; the log as a file {file * 1000:.0f} ms"
     )
-    assert ours < 20 * file  # all of it would take far longer; the machine may be busy
+    assert ours < 40 * file  # all of it would take far longer; the machine may be busy
     for _ in range(3):
         vim.command("bwipeout")
         ours = min(ours, spent(f"edit crewlog://session/{session}", loaded))
-    assert ours < 5 * file
+    assert ours < 10 * file
     assert vim.lines()[-2].startswith("19999 ")

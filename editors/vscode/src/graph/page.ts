@@ -391,13 +391,14 @@ class Page {
     if (this.asList) this.table.focus(this.active);
     else this.focus(this.active);
     this.live.textContent = this.asList ? "Shown as a list" : "Shown as a graph";
-    this.save();
+    this.save(true);
   }
 
   private toggleCompleted(): void {
     this.withCompleted = !this.withCompleted;
     this.rebuild();
     this.live.textContent = this.withCompleted ? "Completed tasks are shown" : "Completed tasks are not shown";
+    this.save(true);
   }
 
   private turn(): void {
@@ -405,7 +406,7 @@ class Page {
     this.cameFrom.clear();
     this.askLayout();
     this.live.textContent = this.direction === "down" ? "The graph goes down" : "The graph goes to the right";
-    this.save();
+    this.save(true);
   }
 
   private clicked(event: MouseEvent): void {
@@ -556,7 +557,7 @@ class Page {
     this.light(undefined);
     // A click must not move what it is about to hit.
     if (box.element.matches(":focus-visible")) this.camera.reveal(box.x, box.y, box.width, box.height);
-    this.save();
+    this.save(true);
   }
 
   private showNotice(text: string): void {
@@ -591,12 +592,12 @@ class Page {
     );
   }
 
-  private save(): void {
+  /** `chosen`: by somebody, who may leave the tab the next moment, and the page is gone then. Scrolling and zooming may lag behind. */
+  private save(chosen = false): void {
     if (this.listId === "") return;
     this.unsaved = true;
-    if (this.saveTimer !== undefined) return;
-    this.write(); // at once: the page may be hidden, and gone, the next moment
-    this.saveTimer = setTimeout(() => {
+    if (chosen || this.saveTimer === undefined) this.write();
+    this.saveTimer ??= setTimeout(() => {
       this.saveTimer = undefined;
       if (this.unsaved) this.write();
     }, 200);
