@@ -223,6 +223,20 @@ def replace_file(path: str, content: bytes, durability: Durability = POWER) -> o
     return put_in_place(stage(path, content, durability), path, durability)
 
 
+def name_new_file(staged: str, path: str) -> None:
+    """Makes the file `staged` the one at `path`, where there is none. Raises `OSError`, and `FileExistsError` where there is one."""
+    try:
+        os.link(staged, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links, or a name that cannot be made
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.rename(staged, path)
+    else:
+        unlink_quietly(staged)
+
+
 def put_in_place(staged: str, path: str, durability: Durability, folder: str = "") -> os.stat_result:
     """Makes the file `staged` the one at `path`; returns its stat. Raises as `replace_file` does; `staged` is gone then, too.
 

@@ -19,7 +19,19 @@ from functools import cached_property, partial
 import msgspec
 
 from crewlog.storage.errors import StorageError, StorageFailed
-from crewlog.storage.files import FILE_MODE, POWER, Durability, Undo, append_all, make_folder, require_inside, side_folder, unlink_quietly
+from crewlog.storage.files import (
+    FILE_MODE,
+    POWER,
+    Durability,
+    Undo,
+    append_all,
+    make_folder,
+    name_new_file,
+    require_inside,
+    side_folder,
+    temporary_name,
+    unlink_quietly,
+)
 from crewlog.storage.locks import ResourceLock, require_waiting
 from crewlog.storage.syncs import SharedSync
 
@@ -298,20 +310,26 @@ class AppendLog:
             os.close(descriptor)
 
     def create(self, lines: bytes) -> None:
-        """Makes the file with `lines` in it. Raises `StorageFailed`, also where it exists; nothing is left behind then."""
+        """Makes the file with `lines` in it: whole, or not at all. Raises `StorageFailed`, also where it exists; nothing is left behind
+        then.
+        """
         require_inside(self.path, self.root)
         make_folder(os.path.dirname(self.path), self.durability)
+        made = temporary_name(self.path) if lines else self.path
         try:
-            descriptor = os.open(self.path, _APPEND_FLAGS | os.O_CREAT | os.O_EXCL, FILE_MODE)
+            descriptor = os.open(made, _APPEND_FLAGS | os.O_CREAT | os.O_EXCL, FILE_MODE)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
         try:
             append_all(descriptor, lines, 0)
             self.durability.appended(descriptor, partial(self._remove_again, len(lines)))
+            if made != self.path:
+                name_new_file(made, self.path)
+                made = self.path
             self.durability.replaced(os.path.dirname(self.path))
         except OSError as error:
             os.close(descriptor)
-            unlink_quietly(self.path)
+            unlink_quietly(made)
             raise StorageFailed.from_os(error, self.path) from error
         os.close(descriptor)
 
