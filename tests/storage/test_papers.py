@@ -267,3 +267,26 @@ def test_a_file_where_a_folder_is_needed(tmp_path: Path) -> None:
     (tmp_path / "plans").write_text("")
     with pytest.raises(StorageFailed):
         PlanStore(str(tmp_path / "plans"), durability=PROCESS).save("p", "x")
+
+
+@pytest.mark.parametrize("edited", ["as long", "longer", "shorter"])
+def test_a_history_that_was_edited_in_place_is_read_anew(tmp_path: Path, edited: str) -> None:
+    path = tmp_path / "history.jsonl"
+    history = History(str(path), "/w", durability=PROCESS)
+    for text in ("one", "a secret", "three"):
+        history.add(text)
+    assert [line.display for line in history.list()[0]] == ["three", "a secret", "one"]
+    new = {"as long": b"nothing.", "longer": b"nothing to see", "shorter": b"-"}[edited]
+    with path.open("r+b") as file:
+        content = file.read().replace(b"a secret", new)
+        file.seek(0)
+        file.write(content)
+        file.truncate()
+    assert [line.display for line in history.list()[0]] == ["three", new.decode(), "one"]
+    if edited == "longer":  # and something was added behind it before the next look
+        with path.open("r+b") as file:
+            content = file.read().replace(new, b"something else") + content.splitlines(True)[0].replace(b"one", b"four")
+            file.seek(0)
+            file.write(content)
+        assert [line.display for line in history.list()[0]] == ["four", "three", "something else", "one"]
+    assert history.add("five") == len(history)

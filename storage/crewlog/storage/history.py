@@ -25,6 +25,8 @@ MAX_SHOWN = 500
 MAX_PASTED = 1 << 20
 """Bytes of pasted bodies in one line; beyond that they are stored as empty strings."""
 _BLOCK = 64 << 10
+_PRINT = 4096
+"""Bytes before the known end that are compared when the log grew: somebody may have edited it in place."""
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -56,6 +58,8 @@ class History:
         self._shown: builtins.list[HistoryLine] | None = None
         self._identity: tuple[int, int] = (0, 0)
         self._end = 0
+        self._time = 0
+        self._print = b""
 
     def set_session_id(self, session_id: str) -> None:
         """For the lines added from now on."""
@@ -145,19 +149,25 @@ class History:
             if not stat.S_ISREG(status.st_mode):
                 raise StorageFailed(self._log.path, "EINVAL", "it is no regular file")  # to open a pipe would wait for its other end
             identity = (status.st_dev, status.st_ino)
-            if self._shown is None or identity != self._identity or status.st_size < self._end:
+            stands = (status.st_size, self._time) == (self._end, status.st_mtime_ns) or status.st_size > self._end
+            if self._shown is None or identity != self._identity or not stands:
                 self._shown = self._read_from_end(status.st_size)
             elif status.st_size > self._end:
                 self._shown = self._with_added(self._shown, status.st_size)
-            self._identity, self._end = identity, status.st_size
+            self._identity, self._end, self._time = identity, status.st_size, status.st_mtime_ns
             return self._shown
 
     def _with_added(self, shown: builtins.list[HistoryLine], size: int) -> builtins.list[HistoryLine]:
-        with open(self._log.path, "rb", buffering=0) as file:
-            before = os.pread(file.fileno(), 1, self._end - 1) if self._end else b"\n"
-            added = os.pread(file.fileno(), size - self._end, self._end)
-        if before != b"\n" and not added.startswith(b"\n"):
-            return self._read_from_end(size)
+        known = len(self._print)
+        try:
+            with open(self._log.path, "rb", buffering=0) as file:
+                content = os.pread(file.fileno(), size - self._end + known, self._end - known)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self._log.path) from error
+        added = content[known:]
+        if not content.startswith(self._print) or (self._print[-1:] not in (b"", b"\n") and not added.startswith(b"\n")):
+            return self._read_from_end(size)  # it was edited in place, or something was glued to its last line
+        self._print = content[-_PRINT:]
         found = [line for raw in added.split(b"\n") if (line := self._read_line(raw)) is not None]
         merged: dict[str, HistoryLine] = {line.display: line for line in reversed(found)}
         for line in shown:
@@ -169,6 +179,8 @@ class History:
             require_waiting()
         found: dict[str, HistoryLine] = {}
         try:
+            with open(self._log.path, "rb", buffering=0) as file:
+                self._print = os.pread(file.fileno(), min(_PRINT, size), max(0, size - _PRINT))
             for raw in lines_from_end(self._log.path, size):
                 line = self._read_line(raw)
                 if line is not None:
