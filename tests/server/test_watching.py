@@ -123,3 +123,25 @@ def test_a_network_file_system_is_known_by_its_mount() -> None:
 
     assert _file_system("/proc/self") == "proc"
     assert _file_system("/no/such/folder/anywhere") == _file_system("/")
+
+
+def test_a_list_that_has_two_names_is_told_of_under_both(client: RawClient, home: Path) -> None:
+    """The system has one watch for a folder, whatever names lead to it."""
+    client.request("task/create", {"listId": "real", "subject": "s"})
+    (home / "tasks" / "alias").symlink_to("real")
+    for name in ("real", "alias"):
+        client.request("task/list", {"listId": name})
+    client.request("subscribe", {"topics": ["task"], "listIds": ["real", "alias"]})
+    path = home / "tasks" / "real" / "1.json"
+
+    def told(name: str, subject: str) -> None:
+        client.wait_notification(
+            "task/didChange", lambda params: params["listId"] == name and any(task["subject"] == subject for task in params["changed"])
+        )
+
+    path.write_text(path.read_text().replace('"s"', '"by hand"'))
+    told("alias", "by hand")
+    told("real", "by hand")
+    (home / "tasks" / "alias").unlink()
+    path.write_text(path.read_text().replace('"by hand"', '"again"'))
+    told("real", "again")

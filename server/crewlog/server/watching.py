@@ -61,7 +61,8 @@ class InotifyWatcher:
         self._told = told
         self._overflowed = overflowed
         self._mutex = threading.RLock()
-        self._folders: dict[int, str] = {}
+        self._folders: dict[int, set[str]] = {}
+        """By watch: the system has one for a folder, also where links give it several names."""
         self._descriptors: dict[str, int] = {}
         try:
             self._inotify = InotifyFD()
@@ -80,14 +81,18 @@ class InotifyWatcher:
                 if error.errno in (errno.ENOENT, errno.ENOTDIR):
                     return False
                 raise Unwatchable(_why(error)) from error
-            self._folders[descriptor] = folder
+            self._folders.setdefault(descriptor, set()).add(folder)
             self._descriptors[folder] = descriptor
             return True
 
     def unwatch(self, folder: str) -> None:
         with self._mutex:
             descriptor = self._descriptors.pop(folder, None)
-            if descriptor is not None:
+            if descriptor is None:
+                return
+            names = self._folders.get(descriptor, set())
+            names.discard(folder)
+            if not names:
                 self._folders.pop(descriptor, None)
                 self._inotify.remove_callbacks([(descriptor, id(self))])  # type: ignore[list-item]  # NewTypes of int
 
@@ -96,21 +101,22 @@ class InotifyWatcher:
 
     def on_event(self, event: _InotifyEvent) -> None:
         """Called by watchdog."""
+        moved = bool(event.mask & self._moved)
         with self._mutex:
-            folder = self._folders.get(event.wd)
-            moved = bool(event.mask & self._moved)
-            if folder is not None and moved:
+            folders = list(self._folders.get(event.wd, ()))
+            for folder in folders if moved else ():
                 self.unwatch(folder)  # the watch would follow a folder that was renamed, and not see what takes its place
-        if folder is not None and (moved or event.name):
+        for folder in folders if moved or event.name else ():
             self._told(folder, None if moved else os.fsdecode(event.name))
 
     def on_watch_deleted(self, wd: int) -> None:
         """Called by watchdog when the kernel ended a watch: the folder was removed, or its file system unmounted."""
         with self._mutex:
-            folder = self._folders.pop(wd, None)
-            if folder is not None and self._descriptors.get(folder) == wd:
-                del self._descriptors[folder]
-        if folder is not None:
+            folders = self._folders.pop(wd, set())
+            for folder in folders:
+                if self._descriptors.get(folder) == wd:
+                    del self._descriptors[folder]
+        for folder in folders:
             self._told(folder, None)
 
     def on_queue_overflow(self) -> None:
