@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from crewlog.storage import PROCESS, Task, TaskStore, TaskUpdate, ledger, times
+from crewlog.storage import POWER, PROCESS, Task, TaskStore, TaskUpdate, files, ledger, times
 from crewlog.storage.errors import AlreadyClaimed, StorageFailed
 
 
@@ -123,3 +124,38 @@ def test_a_ledger_that_got_the_number_of_an_earlier_one_is_read_whole(tmp_path: 
     found = idle.get("1")
     assert found is not None
     assert expiry(found) > expiry(first) + 1_000_000_000_000
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("how", ["claim", "claim_next", "again"])
+def test_a_power_cut_takes_no_lease_s_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, compacted: bool) -> None:
+    """What was not synced is gone then. Were that the lease alone, the task would belong to the dead holder for ever."""
+    synced: dict[int, int] = {}
+    sync_data = files.sync_data
+
+    def noted(descriptor: int) -> None:
+        sync_data(descriptor)
+        status = os.fstat(descriptor)
+        synced[status.st_ino] = status.st_size
+
+    monkeypatch.setattr(files, "sync_data", noted)
+    monkeypatch.setattr(ledger, "sync_data", noted)
+    if compacted:
+        monkeypatch.setattr(ledger, "COMPACT_AT", 100)
+    store = TaskStore(durability=POWER)
+    store.set_dir(str(tmp_path))
+    store.create("x")
+    if how == "claim_next":
+        assert store.claim_next("ada", lease_ms=60_000) is not None
+    else:
+        store.claim("1", "ada", lease_ms=1 if how == "again" else 60_000)
+    if how == "again":
+        while store.find_claimable() is None:
+            time.sleep(0.001)
+        store.claim("1", "ada", lease_ms=60_000)
+    path = tmp_path / ".crewlog/ledger"
+    os.truncate(path, synced.get(path.stat().st_ino, 0))
+    with pytest.raises(AlreadyClaimed):
+        opened(tmp_path).claim("1", "grace")
+    monkeypatch.setattr(ledger, "BOOT", "the next")
+    assert opened(tmp_path).claim("1", "grace").owner == "grace"

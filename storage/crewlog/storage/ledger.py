@@ -22,7 +22,7 @@ import msgspec
 
 from crewlog.storage import times
 from crewlog.storage.errors import StorageFailed
-from crewlog.storage.files import FILE_MODE, NO_LINK, PROCESS, SIDE_FOLDER, append_all, replace_file, side_folder, sync_data
+from crewlog.storage.files import FILE_MODE, NO_LINK, PROCESS, SIDE_FOLDER, Durability, append_all, replace_file, side_folder, sync_data
 from crewlog.storage.records import Claim
 
 COMPACT_AT = 512 << 10
@@ -104,9 +104,11 @@ _decoder = msgspec.json.Decoder(Line)
 class Ledger:
     """The ledger of the list in `folder`, as far as it was read. Not thread-safe; writers hold the list's lock."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, durability: Durability = PROCESS) -> None:
         self._path = os.path.join(folder, SIDE_FOLDER, _NAME)
         self._folder = folder
+        self._durability = durability
+        self._made = False
         self._identity = (0, 0)
         self._offset = 0
         self._time = 0
@@ -204,8 +206,11 @@ class Ledger:
             self.unfinished = line if line.moves else None
         found.everything = found.everything or line.everything
 
-    def write(self, line: Line, *, sync: bool = False) -> None:
-        """Appends under the lock, after `read`. All or nothing; raises `StorageFailed`. With `sync` waits for the device."""
+    def write(self, line: Line) -> None:
+        """Appends under the lock, after `read`. All or nothing; raises `StorageFailed`. Waits for the device, where the list does, with
+        what cannot be told from the files: how a change of several of them ends, and that a claim has an end.
+        """
+        sync = self._durability.replacing_waits and (bool(line.moves) or self._begins_a_lease(line))
         self._number += 1
         line.n = self._number
         raw = msgspec.json.encode(line) + b"\n"
@@ -230,9 +235,19 @@ class Ledger:
             with contextlib.suppress(StorageFailed):  # what was to be written is; the next line tries again
                 self._compact()
 
+    def _begins_a_lease(self, line: Line) -> bool:
+        if line.renewed is not None and line.renewed.lease_ms:
+            known = self.takings.get(line.renewed.id, {}).get(line.renewed.owner)
+            if known is None or not known.lease_ms:
+                return True
+        return any(taking.lease_ms for taking in line.takings)
+
     def _sync(self, descriptor: int) -> None:
         try:
             sync_data(descriptor)
+            if self._made:
+                self._durability.replaced(os.path.dirname(self._path))
+                self._made = False
         except OSError:
             self.take_back()
             raise
@@ -269,6 +284,7 @@ class Ledger:
                 return self._descriptor
         except FileNotFoundError:
             side_folder(self._folder)
+            self._made = True
         self.close()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK
         self._descriptor = os.open(self._path, flags, FILE_MODE)
@@ -284,7 +300,7 @@ class Ledger:
         takings = [taking for by_owner in self.takings.values() for taking in by_owner.values()]
         line = Line(self._number + 1, high=self.high, takings=takings, ids=self._last_ids)
         raw = msgspec.json.encode(line) + b"\n"
-        status = replace_file(self._path, raw, PROCESS)
+        status = replace_file(self._path, raw, self._durability)
         self._number = line.n
         self._identity, self._time = (status.st_dev, status.st_ino), status.st_mtime_ns
         self._print = b""

@@ -59,7 +59,7 @@ class TaskFolder:
         self.durability = durability
         self.root = root
         self.lock = ResourceLock(path, folder=True, root=root, existing=True)
-        self.ledger = Ledger(path)
+        self.ledger = Ledger(path, durability)
         self.files: dict[str, FileState] = {}
         self.names: dict[str, str] = {}
         """By task id: the file that the task was read from."""
@@ -214,7 +214,7 @@ class TaskFolder:
                 line.stamps[name] = self._stamp(name) or (0, 0, 0)
             line.kept = [self._named(path) for path in kept.values() if path]
             with self._high_water_mark(line):
-                self.ledger.write(line, sync=self.durability.replacing_waits)
+                self.ledger.write(line)
                 try:
                     self._move_all(line)
                 except StorageFailed:
