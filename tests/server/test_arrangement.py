@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,26 @@ def test_the_lists_of_a_large_home_are_sorted_out_in_one_pass(tmp_path: Path, mo
     assert {list_id for _, list_id in arrangement.folders(Kind.LIST)} == wanted
     assert {f"{number:08x}" for number in range(lists) if arrangement.is_own(f"{number:08x}")} == wanted
     assert looked <= 4 * (projects + 2)
+
+
+def test_of_lists_that_are_gone_nothing_is_watched_or_kept(tmp_path: Path) -> None:
+    """A client that makes and deletes sessions for days has worked on thousands of lists."""
+    workspace = Workspace(str(tmp_path / "home"), str(tmp_path / "work"), PROCESS)
+    watches = Watches()
+    arrangement = Arrangement(workspace, Subscriptions(), set, watches, lambda *_: None, lambda _: None)
+    for number in range(100):
+        name = f"list{number}"
+        with workspace.tasks.use(name) as store:
+            store.create("s")
+        arrangement.used_lists.add(name)
+    arrangement.arrange()
+    assert len(workspace.tasks.kept) == 100
+    for number in range(99):
+        shutil.rmtree(workspace.home.task_list(f"list{number}"))
+    arrangement.arrange()
+    assert workspace.tasks.kept == {"list99"}
+    assert len([folder for folder in watches.folders if folder.startswith(workspace.home.tasks + os.sep)]) == 2
+    with workspace.tasks.use("list99"):
+        pass
+    assert len(workspace.tasks) <= 65
+    workspace.close()
