@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import subprocess
@@ -232,3 +233,15 @@ def serving(home: Path, options: dict[str, Any] | None = None, **more: Any) -> I
     code = client.close()
     assert client.garbage == b""
     assert code == 0, client.stderr.decode()
+
+
+@contextlib.contextmanager
+def held(lock: Path) -> Iterator[None]:
+    """Another process's lock on a resource, as far as the system is concerned."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(descriptor)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from server.rawclient import RawClient, RpcError, serving
+from server.rawclient import RawClient, RpcError, held, serving
 
 TASK = '{"id": "%s", "subject": "%s", "status": "pending", "blocks": [], "blockedBy": []}'
 
@@ -185,6 +186,64 @@ def test_shutdown_ends_the_waiting(home: Path) -> None:
     assert client.wait_reply(waiting)["error"]["code"] == -32800
     client.notify("exit")
     assert client.wait_exit() == 0
+
+
+@pytest.mark.parametrize("ends", ["cancel", "shutdown"])
+def test_who_is_withdrawn_before_he_waits_does_not_begin_to(client: RawClient, home: Path, ends: str) -> None:
+    """The first try is under way, in a thread, when the client says that it wants no task any more; it finds none."""
+    create(client)
+    leaving = RawClient(home, {"durability": "process"})
+    path, lock = home / "tasks/x/1.json", home / "tasks/x/.crewlog/folder.lock"
+    with held(lock):
+        waiting = wait_for_work(leaving, "gone")  # it has seen the task, and waits for the lock
+        if ends == "cancel":
+            leaving.cancel(waiting)
+            leaving.ping()
+        else:
+            leaving.request("shutdown")
+        taken = path.with_suffix(".new")
+        taken.write_text(path.read_text().replace('"status"', '"owner": "somebody", "status"'))
+        taken.replace(path)
+    assert leaving.wait_reply(waiting)["error"]["code"] == -32800
+    create(client)
+    assert claim_next(client, "b")["owner"] == "b"
+    leaving.notify("exit")
+    leaving.wait_exit()
+
+
+PAUSED_AFTER_CLAIMING = """
+import pathlib, sys, time
+from crewlog.server import board_methods, command
+claim_next = board_methods.HANDLERS["task/claimNext"]
+
+def paused(*arguments):
+    found = claim_next(*arguments)
+    if found is not None:
+        pathlib.Path(sys.argv[1] + ".paused").touch()
+        while not pathlib.Path(sys.argv[1] + ".go").exists():
+            time.sleep(0.005)
+    return found
+
+board_methods.HANDLERS["task/claimNext"] = paused
+raise SystemExit(command.main([]))
+"""
+
+
+def test_who_is_withdrawn_while_he_takes_a_task_never_had_it(client: RawClient, home: Path, tmp_path: Path) -> None:
+    """The task is taken when the cancel comes, and the answer is not yet on its way."""
+    signs = tmp_path / "sign"
+    command = [sys.executable, "-P", "-c", PAUSED_AFTER_CLAIMING, str(signs)]
+    with serving(home, {"durability": "power"}, command=command) as leaving:
+        waiting = wait_for_work(leaving, "ada", leaseMs=2_000)
+        create(client)
+        leaving.wait_until(Path(f"{signs}.paused").exists)
+        leaving.cancel(waiting)
+        assert leaving.wait_reply(waiting)["error"]["code"] == -32800
+        Path(f"{signs}.go").touch()
+        client.wait_until(lambda: not client.request("task/get", {"listId": "x", "id": "1"}).get("owner"))
+        assert leaving.request("crewlog/status")["counters"]["leases"] == 0
+        changed = leaving.request("task/update", {"listId": "x", "id": "1", "subject": "still anybody's"})
+        assert changed["subject"] == "still anybody's"
 
 
 def test_waiting_burns_no_time(client: RawClient) -> None:

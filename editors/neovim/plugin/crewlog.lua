@@ -45,6 +45,18 @@ vim.api.nvim_create_autocmd("DirChanged", {
   end,
 })
 
+-- A source of snacks.nvim, where that is there once all plugins are loaded.
+local function register_snacks()
+  if rawget(_G, "Snacks") then
+    require("crewlog.pickers").register_snacks()
+  end
+end
+if vim.v.vim_did_enter == 1 then
+  register_snacks()
+else
+  vim.api.nvim_create_autocmd("VimEnter", { group = group, once = true, callback = register_snacks })
+end
+
 vim.api.nvim_create_user_command("Crewlog", function(args)
   require("crewlog.command").run(args)
 end, {

@@ -20,7 +20,7 @@ from crewlog.protocol.envelope import Id, encode_error, encode_reply, encode_res
 from crewlog.protocol.errors import CANCELLED, INTERNAL_ERROR, InvalidParams, ResponseError, to_wire
 from crewlog.protocol.methods import PROTOCOL_VERSION, Method
 from crewlog.server import board_methods, paper_methods, session_methods
-from crewlog.server.call import Call, TaskKey
+from crewlog.server.call import Call, ClaimChange, ClaimEvent, TaskKey
 from crewlog.server.changes import Changes
 from crewlog.server.group_sync import GroupSync, Ticket
 from crewlog.server.indexing import FIRST_LOOK, Indexer
@@ -33,9 +33,9 @@ from crewlog.server.subscriptions import Subscriptions, check_subscribe, subscri
 from crewlog.server.version import VERSION
 from crewlog.server.waiting import Tried, Waiter, Waiting
 from crewlog.server.workspace import Workspace
-from crewlog.storage.errors import StorageError, StorageFailed
+from crewlog.storage.errors import StorageError, StorageFailed, WouldBlock
 from crewlog.storage.files import PROCESS, Durability
-from crewlog.storage.locks import TIMEOUT
+from crewlog.storage.locks import TIMEOUT, without_waiting
 from crewlog.storage.records import Claim
 from crewlog.storage.stopping import Stopped
 
@@ -47,6 +47,7 @@ _INDEXED = frozenset({"session/list", "session/search", "session/stats"})
 """Methods that an index makes quick."""
 _AFTER_ANSWER = 0.2
 """Seconds that the index waits after such a request came, so that it does not compete with the request."""
+_LOOK_AGAIN = 0.05
 _NOTHING = b"null"
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ logger = logging.getLogger(__name__)
 class Request:
     """A request that is being served. `id` None: sent as a notification, and gets no answer."""
 
-    __slots__ = ("answered", "call", "id", "job", "method", "params", "progress", "size", "ticket", "waiter")
+    __slots__ = ("answered", "call", "id", "job", "method", "params", "progress", "size", "ticket", "waiter", "withdrawn")
 
     def __init__(self, id: Id | None, method: Method, params: Any, call: Call, size: int) -> None:
         self.id = id
@@ -68,6 +69,8 @@ class Request:
         self.ticket: Ticket | None = None
         self.progress: Progress | None = None
         self.answered = False
+        self.withdrawn = False
+        """Whether it was cancelled after it had begun."""
 
 
 Done = Callable[[Request, "bytes | None", "Exception | None"], None]
@@ -102,6 +105,7 @@ class Service:
         self._indexer = Indexer(lambda: self.workspace.index)
         self._loop.call_later(FIRST_LOOK, self._indexer.kick)
         self._begun = False
+        self._may_wait = True
         self._open: dict[Id, Request] = {}
         self._own: dict[str, Callable[[Request], None]] = {
             "crewlog/status": self._status,
@@ -158,11 +162,13 @@ class Service:
             self._waiting.remove(waiter)
         elif job is None or not self._lanes.remove(job):
             request.call.cancelled = not request.method.mutates
+            request.withdrawn = True
             return
         self._finish(request, None, _cancelled())
 
     def stop_waiting(self) -> None:
-        """Ends the requests that wait for work: the client is about to go."""
+        """Ends the requests that wait for work, and lets no other begin to: the client is about to go."""
+        self._may_wait = False
         for request in [request for request in self._open.values() if request.waiter is not None]:
             assert request.id is not None
             self.cancel(request.id)
@@ -292,10 +298,12 @@ class Service:
         params = request.params
 
         def first(request: Request, result: bytes | None, error: Exception | None) -> None:
-            if result == _NOTHING and error is None and params.wait_ms and not request.answered:
-                self._wait_for_work(request)
-            else:
+            if result != _NOTHING or error is not None or not params.wait_ms or request.answered:
                 self._finish(request, result, error)
+            elif request.withdrawn or not self._may_wait:
+                self._finish(request, None, _cancelled())
+            else:
+                self._wait_for_work(request)
 
         self._submit(request, first)
 
@@ -318,10 +326,15 @@ class Service:
 
     def _give_back(self, request: Request, found: bytes) -> None:
         """A task that was taken for a request which had been cancelled, or whose time was up, by then."""
-        task_id = msgspec.json.decode(found, type=_TaskId).id
-        generation = next((event.claim.generation for event in request.call.claims if event.claim is not None), None)
-        request.call.forget()
         params = request.params
+        task_id = msgspec.json.decode(found, type=_TaskId).id
+        key = (params.list_id, task_id)
+        for claim in request.call.claims:
+            self._renewal.note(claim)
+        request.call.forget()  # what the answer to the cancel did not know of yet
+        held = self._renewal.held.get(key)
+        generation = held.generation if held is not None else None
+        self._renewal.note(ClaimEvent(ClaimChange.GAVE_BACK, key))
 
         def release() -> None:
             with self.workspace.tasks.use(params.list_id) as store:
@@ -343,8 +356,10 @@ class Service:
 
     def _next_lapse(self, list_id: str) -> float | None:
         try:
-            with self.workspace.tasks.use(list_id) as store:
+            with without_waiting(), self.workspace.tasks.use(list_id) as store:
                 return store.next_lapse()
+        except WouldBlock:
+            return _LOOK_AGAIN  # somebody is at work on the list, perhaps waiting for its lock
         except StorageError:
             return None  # the list cannot be read: the next change of it wakes those who wait
 

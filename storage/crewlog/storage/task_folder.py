@@ -58,7 +58,7 @@ class TaskFolder:
         self._side = os.path.join(path, SIDE_FOLDER)
         self.durability = durability
         self.root = root
-        self.lock = ResourceLock(path, folder=True, root=root)
+        self.lock = ResourceLock(path, folder=True, root=root, existing=True)
         self.ledger = Ledger(path)
         self.files: dict[str, FileState] = {}
         self.names: dict[str, str] = {}

@@ -19,6 +19,7 @@ from crewlog.storage.errors import (
     AlreadyResolved,
     Blocked,
     InvalidArgument,
+    StorageFailed,
     TaskNotFound,
 )
 from crewlog.storage.files import POWER, Durability, make_folder, require_inside
@@ -323,19 +324,32 @@ class TaskStore:
             return
         if self.durability.replacing_waits:
             require_waiting()
-        with self._mutex:
+        with self._mutex, contextlib.ExitStack() as locked:
+            if self._lock(folder, locked, creates=creates):
+                self._board.refresh(*ids)
+                folder.sweep()
+            yield
+
+    def _lock(self, folder: TaskFolder, locked: contextlib.ExitStack, *, creates: bool) -> bool:
+        """Takes the list's lock; False where there is no list, since a refusal must not make a folder: neither before the lock, nor in
+        the place of a list that was moved away while it was waited for.
+        """
+        while True:
             if not creates and not folder.exists():
-                self._board.refresh_all()  # nothing is there, and a refusal must not make a folder
+                self._board.refresh_all()
                 if not self._tasks:
-                    yield
-                    return
+                    return False
+                creates = True  # the tasks that it had before it had a folder
             if creates:
                 require_inside(folder.path, folder.root)
                 make_folder(folder.path, self.durability)
-            with folder.lock:
-                self._board.refresh(*ids)
-                folder.sweep()
-                yield
+            try:
+                locked.enter_context(folder.lock)
+            except StorageFailed as error:
+                if error.errno_name != "ENOENT" or folder.exists():
+                    raise
+            else:
+                return True
 
     def _claim(self, task: Task, owner: str, lease_ms: int | None) -> tuple[Task, bool]:
         holder = self._board.claims.owner_now(task)

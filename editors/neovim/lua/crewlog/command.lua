@@ -37,11 +37,7 @@ define("close", "close the sidebar", function()
   require("crewlog").close()
 end)
 define("search", "search all sessions; with ! those of all projects", function(rest, bang)
-  if rest == "" then
-    require("crewlog.search").prompt()
-  else
-    require("crewlog.search").select(rest, { all_projects = bang })
-  end
+  require("crewlog.search").prompt({ query = rest ~= "" and rest or nil, all_projects = bang })
 end, { args = "[words]" })
 define("session", "open a session, the last one by default", function(rest)
   if rest ~= "" then

@@ -7,6 +7,7 @@ local M = {}
 ---@field home? string the home folder; by default the server's own choice (CREWLOG_HOME, else ~/.codebot)
 ---@field owner? string|fun(): string the name under which you claim tasks; by default CREWLOG_OWNER, else your user name
 ---@field icons "auto"|boolean "auto": icons when a Nerd Font is known to be there (`vim.g.have_nerd_font`, or an icon plugin)
+---@field picker crewlog.Picker what searches are shown in; "auto": the first that is there of snacks, telescope and fzf-lua
 ---@field startup_timeout integer milliseconds until a server that does not answer is given up
 ---@field sidebar crewlog.config.Sidebar
 ---@field session crewlog.config.Session
@@ -32,6 +33,7 @@ local M = {}
 ---@type crewlog.Config
 M.defaults = {
   icons = "auto",
+  picker = "select",
   startup_timeout = 30000,
   sidebar = {
     position = "left",
@@ -63,6 +65,7 @@ local RULES = {
   { "home", "string", "a path", optional = true },
   { "owner", { "string", "function" }, "a string or a function", optional = true },
   { "icons", { "string", "boolean" }, '"auto", true or false' },
+  { "picker", "string", '"select", "auto", "telescope", "fzf-lua" or "snacks"', of = { "select", "auto", "telescope", "fzf-lua", "snacks" } },
   { "startup_timeout", positive, "milliseconds" },
   { "sidebar.position", "string", '"left" or "right"', of = { "left", "right" } },
   { "sidebar.width", positive, "a number of columns" },

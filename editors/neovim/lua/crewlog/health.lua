@@ -98,6 +98,12 @@ local function check_extras()
       health.ok(name .. " is there: see |crewlog-pickers|")
     end
   end
+  local picker, trouble = require("crewlog.pickers").choose()
+  if trouble then
+    health.warn(trouble, { "install it, or choose another: see |crewlog-pickers|" })
+  else
+    health.info("searches are shown in " .. (picker and picker.name or "vim.ui.select"))
+  end
 end
 
 function M.check()

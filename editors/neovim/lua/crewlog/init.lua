@@ -88,10 +88,11 @@ end
 ---@field history { older: function, newer: function, add: function, list: function, attach: function, pick: function }
 ---@field tasks { claim: function, release: function, complete: function, reopen: function, rename: function, create: function, delete: function, set_blockers: function }
 ---@field search { query: function, select: function, prompt: function }
+---@field pickers { telescope: function, fzf_lua: function, snacks: function }
 ---@field store { lists: table<string, crewlog.List>, sessions: table<string, crewlog.SessionInfo>, plans: table<string, crewlog.PlanInfo>, rosters: table<string, crewlog.Roster> }
 return setmetatable(M, {
   __index = function(_, name)
-    if vim.list_contains({ "history", "tasks", "search", "store", "plans" }, name) then
+    if vim.list_contains({ "history", "tasks", "search", "pickers", "store", "plans" }, name) then
       return require("crewlog." .. name)
     end
   end,

@@ -71,11 +71,22 @@ function M.select(query, opts)
   end)
 end
 
---- Asks what to search for.
-function M.prompt()
+--- Asks what to search for, in the picker of the option `picker`.
+---@param opts? crewlog.pickers.Opts
+function M.prompt(opts)
+  opts = opts or {}
+  local picker, trouble = require("crewlog.pickers").choose()
+  if picker then
+    return picker.open(opts)
+  elseif trouble then
+    vim.notify("crewlog: " .. trouble, vim.log.levels.WARN)
+  end
+  if opts.query then
+    return M.select(opts.query, opts)
+  end
   vim.ui.input({ prompt = "Search sessions: " }, function(query)
     if query and vim.trim(query) ~= "" then
-      M.select(query)
+      M.select(query, opts)
     end
   end)
 end

@@ -71,6 +71,7 @@ class Page {
   private waiting: LayoutRequest | undefined;
   /** From which task an arrow key led to this one: the opposite key leads back. */
   private readonly cameFrom = new Map<string, string>();
+  private unsaved = false;
   private saveTimer: ReturnType<typeof setTimeout> | undefined;
   private announceTimer: ReturnType<typeof setTimeout> | undefined;
   private announced = 0;
@@ -390,13 +391,14 @@ class Page {
     if (this.asList) this.table.focus(this.active);
     else this.focus(this.active);
     this.live.textContent = this.asList ? "Shown as a list" : "Shown as a graph";
-    this.save();
+    this.save(true);
   }
 
   private toggleCompleted(): void {
     this.withCompleted = !this.withCompleted;
     this.rebuild();
     this.live.textContent = this.withCompleted ? "Completed tasks are shown" : "Completed tasks are not shown";
+    this.save(true);
   }
 
   private turn(): void {
@@ -404,7 +406,7 @@ class Page {
     this.cameFrom.clear();
     this.askLayout();
     this.live.textContent = this.direction === "down" ? "The graph goes down" : "The graph goes to the right";
-    this.save();
+    this.save(true);
   }
 
   private clicked(event: MouseEvent): void {
@@ -555,7 +557,7 @@ class Page {
     this.light(undefined);
     // A click must not move what it is about to hit.
     if (box.element.matches(":focus-visible")) this.camera.reveal(box.x, box.y, box.width, box.height);
-    this.save();
+    this.save(true);
   }
 
   private showNotice(text: string): void {
@@ -590,27 +592,35 @@ class Page {
     );
   }
 
-  private save(): void {
-    if (this.saveTimer !== undefined || this.listId === "") return;
-    this.saveTimer = setTimeout(() => {
+  /** `chosen`: by somebody, who may leave the tab the next moment, and the page is gone then. Scrolling and zooming may lag behind. */
+  private save(chosen = false): void {
+    if (this.listId === "") return;
+    this.unsaved = true;
+    if (chosen || this.saveTimer === undefined) this.write();
+    this.saveTimer ??= setTimeout(() => {
       this.saveTimer = undefined;
-      const state: GraphState = {
-        listId: this.listId,
-        title: this.title.slice(0, 200),
-        asList: this.asList,
-        withCompleted: this.withCompleted,
-      };
-      if (this.active !== undefined) state.focus = this.active;
-      if (this.direction !== undefined) state.direction = this.direction;
-      if (this.drawn !== "" && this.boxes.size > 0 && this.view.clientWidth > 0) {
-        state.scale = this.camera.scale;
-        state.centre = this.camera.centre;
-      } else if (this.restore?.scale !== undefined && this.restore.centre !== undefined) {
-        state.scale = this.restore.scale;
-        state.centre = this.restore.centre;
-      }
-      vscode.setState(state);
+      if (this.unsaved) this.write();
     }, 200);
+  }
+
+  private write(): void {
+    this.unsaved = false;
+    const state: GraphState = {
+      listId: this.listId,
+      title: this.title.slice(0, 200),
+      asList: this.asList,
+      withCompleted: this.withCompleted,
+    };
+    if (this.active !== undefined) state.focus = this.active;
+    if (this.direction !== undefined) state.direction = this.direction;
+    if (this.drawn !== "" && this.boxes.size > 0 && this.view.clientWidth > 0) {
+      state.scale = this.camera.scale;
+      state.centre = this.camera.centre;
+    } else if (this.restore?.scale !== undefined && this.restore.centre !== undefined) {
+      state.scale = this.restore.scale;
+      state.centre = this.restore.centre;
+    }
+    vscode.setState(state);
   }
 }
 

@@ -74,6 +74,7 @@ class Page {
   private announceTimer: ReturnType<typeof setTimeout> | undefined;
   private pendingCount = 0;
   private saveTimer: ReturnType<typeof setTimeout> | undefined;
+  private unsaved = false;
 
   constructor() {
     const look = { isOpen: (key: string, byDefault: boolean) => this.isOpen(key, byDefault), raw: this.raw };
@@ -169,7 +170,7 @@ class Page {
       this.activate(this.list.length - 1, false);
     }
     if (this.wantsAll && this.hasMore) vscode.postMessage({ type: "all" });
-    this.save();
+    this.save(true);
   }
 
   /** A result has no row of its own: its call's row is where it stands. */
@@ -354,7 +355,7 @@ class Page {
         ?.querySelector<HTMLElement>(`details[data-fold="${CSS.escape(key)}"] > summary`)
         ?.focus({ preventScroll: true });
     this.finder.highlight();
-    this.save();
+    this.save(true);
   }
 
   private openFolds(row: Row): void {
@@ -376,14 +377,14 @@ class Page {
     const button = need("folds");
     button.setAttribute("aria-pressed", String(this.allOpen));
     this.live.textContent = this.allOpen ? "All unfolded" : "All folded";
-    this.save();
+    this.save(true);
   }
 
   private toggleRaw(): void {
     this.raw = !this.raw;
     this.list.redrawAll();
     this.showRaw();
-    this.save();
+    this.save(true);
   }
 
   private showRaw(): void {
@@ -551,7 +552,7 @@ class Page {
     for (const details of folds) this.setOpen(details.dataset["fold"] ?? "", open);
     this.list.redraw(row.key);
     this.live.textContent = open ? "Unfolded" : "Folded";
-    this.save();
+    this.save(true);
   }
 
   private help(show: boolean): void {
@@ -562,22 +563,29 @@ class Page {
     else this.focusActive();
   }
 
-  private save(): void {
-    if (this.saveTimer !== undefined) return;
-    this.saveTimer = setTimeout(() => {
+  /** `chosen`: by somebody, who may leave the tab the next moment, and the page is gone then. Scrolling may lag behind. */
+  private save(chosen = false): void {
+    this.unsaved = true;
+    if (chosen || this.saveTimer === undefined) this.write();
+    this.saveTimer ??= setTimeout(() => {
       this.saveTimer = undefined;
-      const { transcript } = this.session;
-      vscode.setState({
-        sessionId: this.session.id,
-        ...(transcript ? { transcript } : {}),
-        title: this.session.name.slice(0, 200),
-        viewing: this.viewing,
-        top: this.list.atEnd ? null : (this.list.topKey() ?? null),
-        open: [...this.open].slice(-REMEMBERED),
-        closed: [...this.closed].slice(-REMEMBERED),
-        raw: this.raw,
-      });
+      if (this.unsaved) this.write();
     }, 200);
+  }
+
+  private write(): void {
+    this.unsaved = false;
+    const { transcript } = this.session;
+    vscode.setState({
+      sessionId: this.session.id,
+      ...(transcript ? { transcript } : {}),
+      title: this.session.name.slice(0, 200),
+      viewing: this.viewing,
+      top: this.list.atEnd ? null : (this.list.topKey() ?? null),
+      open: [...this.open].slice(-REMEMBERED),
+      closed: [...this.closed].slice(-REMEMBERED),
+      raw: this.raw,
+    });
   }
 }
 

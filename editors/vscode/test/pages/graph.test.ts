@@ -388,6 +388,14 @@ test("after a reload it is looked at as before; when the server died it stays, a
   const now = await place(again, "7");
   assert.equal(await scale(again), zoom);
   assert.ok(now && Math.abs(now.x - last.x) <= 1 && Math.abs(now.y - last.y) <= 1, JSON.stringify({ last, now }));
+  // What is chosen is kept in that moment, however much was moved just before: the tab may be left, and the page gone.
+  const chosen = await again.page.evaluate(() => {
+    const view = document.getElementById("view") as HTMLElement;
+    view.dispatchEvent(new Event("scroll"));
+    document.getElementById("as-list")?.click();
+    return (window as unknown as { hostState(): { asList?: boolean } }).hostState().asList;
+  });
+  assert.equal(chosen, true);
   await close(again);
   await close(frame);
   await second.stop();

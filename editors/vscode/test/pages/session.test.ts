@@ -447,6 +447,13 @@ test("after a reload the same entries are in view, folded as they were", async (
   const again = await openSession(browser, server, id, { state });
   await until("the entry to be back", async () => again.page.locator(`[data-key="${key}"] details[open]`).isVisible());
   assert.ok(await again.page.locator(`[data-key="${key}"]`).evaluate((node) => node.getBoundingClientRect().top < 200));
+  // What is chosen is kept in that moment: the tab may be left, and the page gone.
+  const raw = await again.page.evaluate(() => {
+    document.getElementById("view")?.dispatchEvent(new Event("scroll"));
+    document.getElementById("raw")?.click();
+    return (window as unknown as { hostState(): { raw?: boolean } }).hostState().raw;
+  });
+  assert.equal(raw, true);
   quiet(again);
   await again.page.context().close();
 });
