@@ -30,11 +30,15 @@ def main() -> int:
             sys.stderr.write(f"{row.__name__} …\n")
             with tempfile.TemporaryDirectory(prefix="crewlog-bench-") as folder:
                 found += row(Path(folder), options.quick)
+            if options.json is not None:
+                write(options.json, found)  # at once: a long run may be ended before its end
     print(table(found))
-    if options.json is not None:
-        machine = {"python": platform.python_version(), "system": platform.platform(), "cores": os.cpu_count()}
-        options.json.write_text(json.dumps({"machine": machine, "rows": msgspec.to_builtins(found)}, indent=2, ensure_ascii=False) + "\n")
     return 1 if options.strict and any(row.met is False for row in found) else 0
+
+
+def write(path: Path, rows: list[Measured]) -> None:
+    machine = {"python": platform.python_version(), "system": platform.platform(), "cores": os.cpu_count()}
+    path.write_text(json.dumps({"machine": machine, "rows": msgspec.to_builtins(rows)}, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
