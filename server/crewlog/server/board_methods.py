@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -12,16 +12,18 @@ from crewlog.protocol import params as p
 from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.server.call import Call
-from crewlog.server.session_methods import info_record
+from crewlog.server.session_records import info_record
 from crewlog.server.workspace import Workspace
 from crewlog.storage import stopping, times
 from crewlog.storage.errors import InvalidArgument, StorageError, TaskNotFound
 from crewlog.storage.locks import require_waiting
 from crewlog.storage.records import Claim, SessionInfo, Task, TaskSnapshot, TaskStatus, TaskUpdate
-from crewlog.storage.roster import RosterStore
 from crewlog.storage.task_files import shown_record
 from crewlog.storage.task_rules import DELETED
-from crewlog.storage.tasks import TaskStore
+
+if TYPE_CHECKING:
+    from crewlog.storage.roster import RosterStore
+    from crewlog.storage.tasks import TaskStore
 
 _T = TypeVar("_T")
 

@@ -228,7 +228,9 @@ class Connection:
     def _begin_service(self, wishes: Wishes, since: int) -> None:
         """After the reply: the stores are imported while the client reads it. From then on (`since`) it expects to hear of changes."""
         from crewlog.server.service import Service
+        from crewlog.server.workspace import import_stores
 
+        import_stores()
         self._service = Service(wishes, self._outbox, self._lsp.warn, self._on_progress, since)
         self._state = State.READY
         name_client(wishes.client)

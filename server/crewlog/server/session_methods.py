@@ -14,6 +14,7 @@ from crewlog.protocol import results as r
 from crewlog.protocol.errors import InvalidParams
 from crewlog.server.call import Call
 from crewlog.server.lifecycle import check_folder
+from crewlog.server.session_records import info_record
 from crewlog.server.workspace import Workspace
 from crewlog.storage import sessions as storage
 from crewlog.storage import stats as storage_stats
@@ -30,19 +31,6 @@ from crewlog.storage.views import branches, entry_page
 DEFAULT_HITS = 50
 SMALL_SESSION = 2000
 """Entries up to which a walk over a session's tree takes about a millisecond."""
-
-
-def info_record(info: SessionInfo) -> records.SessionInfo:
-    return records.SessionInfo(
-        id=info.id,
-        name=info.name,
-        path=info.path,
-        cwd=info.cwd,
-        created=info.created,
-        updated=info.updated,
-        message_count=info.message_count,
-        first_message=info.first_message,
-    )
 
 
 def _summary(ws: Workspace, store: storage.SessionStore) -> records.SessionInfo:

@@ -16,7 +16,7 @@ from crewlog.protocol import records
 from crewlog.protocol import results as r
 from crewlog.server.arrangement import Arrangement, is_name, log_names, session_id_of
 from crewlog.server.board_methods import counts_record, task_record
-from crewlog.server.session_methods import info_record
+from crewlog.server.session_records import info_record
 from crewlog.server.subscriptions import Subscriptions
 from crewlog.server.workspace import Workspace
 from crewlog.storage.errors import SessionNotFound, StorageError, StorageFailed

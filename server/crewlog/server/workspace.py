@@ -6,27 +6,32 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from crewlog.server.cache import Cache
 from crewlog.server.lifecycle import check_folder
 from crewlog.storage.errors import SessionNotFound, StorageFailed
 from crewlog.storage.files import Durability
-from crewlog.storage.history import History
 from crewlog.storage.home import Home, resolve_project_folder
 from crewlog.storage.locks import require_waiting
-from crewlog.storage.manager import SessionManager
 from crewlog.storage.names import check_name, project_id
-from crewlog.storage.plans import PlanStore
-from crewlog.storage.roster import RosterStore
-from crewlog.storage.sessions import SessionStore
-from crewlog.storage.tasks import TaskStore
-from crewlog.storage.transcripts import TranscriptStore
-from crewlog.storage.trash import Trash
 
 if TYPE_CHECKING:
+    from crewlog.storage.history import History
     from crewlog.storage.index import SessionIndex
     from crewlog.storage.listing import SummaryState
+    from crewlog.storage.manager import SessionManager
+    from crewlog.storage.plans import PlanStore
+    from crewlog.storage.roster import RosterStore
+    from crewlog.storage.sessions import SessionStore
+    from crewlog.storage.tasks import TaskStore
+    from crewlog.storage.transcripts import TranscriptStore
+    from crewlog.storage.trash import Trash
+
+_STORES = ("history", "manager", "plans", "roster", "sessions", "tasks", "transcripts", "trash")
+"""Imported when first used: a command needs one or two of these modules, and must not wait for the others."""
 
 OPEN_STORES = 64
 """Stores of a kind that stay open: each holds up to two descriptors, and 1,024 are what many systems allow."""
@@ -36,6 +41,12 @@ _KNOWN_PATHS = 20_000
 _EMPTY_PROJECTS = 500
 
 
+def import_stores() -> None:
+    """For a server, whose first requests are not to wait for it."""
+    for name in _STORES:
+        import_module(f"crewlog.storage.{name}")
+
+
 class Workspace:
     """One home, as one client works in it: `cwd` is its project where a request names none. Thread-safe."""
 
@@ -43,14 +54,12 @@ class Workspace:
         self.home = Home(home)
         self.cwd = resolve_project_folder(cwd)
         self.durability = durability
-        self.trash = Trash(self.home, durability)
-        self.plans = PlanStore(self.home.plans, durability=durability, root=self.home.path)
-        self.tasks: Cache[str, TaskStore] = Cache(self._make_tasks, TaskStore.close, OPEN_STORES)
+        self.tasks: Cache[str, TaskStore] = Cache(self._make_tasks, _close, OPEN_STORES)
         self.rosters: Cache[str, RosterStore] = Cache(self._make_roster, lambda _: None, OPEN_STORES)
-        self.transcripts: Cache[str, TranscriptStore] = Cache(self._make_transcripts, TranscriptStore.close, OPEN_STORES // 4)
-        self.histories: Cache[str, History] = Cache(self._make_history, History.close, OPEN_STORES // 4)
+        self.transcripts: Cache[str, TranscriptStore] = Cache(self._make_transcripts, _close, OPEN_STORES // 4)
+        self.histories: Cache[str, History] = Cache(self._make_history, _close, OPEN_STORES // 4)
         self._sessions: Cache[str, SessionStore] = Cache(
-            self._open_session, SessionStore.close, OPEN_STORES, weigh=_payload_bytes, max_weight=CACHED_BYTES
+            self._open_session, _close, OPEN_STORES, weigh=_payload_bytes, max_weight=CACHED_BYTES
         )
         self._managers: dict[str, SessionManager] = {}
         self._most_managers = _EMPTY_PROJECTS
@@ -59,9 +68,23 @@ class Workspace:
     @cached_property
     def index(self) -> SessionIndex:
         """What is known of sessions without reading them."""
-        from crewlog.storage.index import SessionIndex  # most commands need no SQLite
+        from crewlog.storage.index import SessionIndex
 
         return SessionIndex(self.home)
+
+    @cached_property
+    def trash(self) -> Trash:
+        """Where deleted sessions and lists are."""
+        from crewlog.storage.trash import Trash
+
+        return Trash(self.home, self.durability)
+
+    @cached_property
+    def plans(self) -> PlanStore:
+        """The plan files of the home."""
+        from crewlog.storage.plans import PlanStore
+
+        return PlanStore(self.home.plans, durability=self.durability, root=self.home.path)
 
     @property
     def project_id(self) -> str:
@@ -75,6 +98,8 @@ class Workspace:
         """The sessions in one folder under `projects/`."""
         found = self._managers.get(folder)
         if found is None:
+            from crewlog.storage.manager import SessionManager
+
             if len(self._managers) >= self._most_managers:
                 self._forget_empty_projects()
             made = SessionManager(folder, durability=self.durability, root=self.home.path, known=self._known_summaries)
@@ -148,9 +173,9 @@ class Workspace:
         self.rosters.close()
         self.transcripts.close()
         self.histories.close()
-        self.plans.close()
-        if "index" in self.__dict__:
-            self.index.close()
+        for opened in ("plans", "index"):
+            if opened in self.__dict__:
+                getattr(self, opened).close()
 
     def _known_summaries(self, folder: str) -> Mapping[str, SummaryState]:
         return self.index.summaries(folder) if os.path.dirname(folder) == self.home.projects else {}
@@ -161,6 +186,8 @@ class Workspace:
         self._paths[session_id] = path
 
     def _open_session(self, path: str) -> SessionStore:
+        from crewlog.storage.sessions import SessionStore
+
         inside = path.startswith(self.home.path + os.sep)
         store = SessionStore(path, durability=self.durability, root=self.home.path if inside else os.path.dirname(path))
         try:
@@ -174,21 +201,32 @@ class Workspace:
         return _folders_in(self.home.projects)
 
     def _make_tasks(self, list_id: str) -> TaskStore:
+        from crewlog.storage.tasks import TaskStore
+
         store = TaskStore(durability=self.durability, root=self.home.path)
         store.set_dir(self.home.task_list(list_id))
         store.refresh()  # what is there now is no change
         return store
 
     def _make_roster(self, list_id: str) -> RosterStore:
+        from crewlog.storage.roster import RosterStore
+
         store = RosterStore(durability=self.durability, root=self.home.path)
         store.set_dir(self.home.team(list_id))
         return store
 
     def _make_transcripts(self, list_id: str) -> TranscriptStore:
+        from crewlog.storage.transcripts import TranscriptStore
+
         return TranscriptStore(self.home.transcripts(list_id), durability=self.durability, root=self.home.path)
 
     def _make_history(self, cwd: str) -> History:
+        from crewlog.storage.history import History
+
         return History(self.home.history, cwd, durability=self.durability, root=self.home.path)
+
+
+_close = methodcaller("close")
 
 
 def _payload_bytes(store: SessionStore) -> int:
