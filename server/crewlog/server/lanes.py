@@ -71,6 +71,10 @@ class Lanes:
         self.queued = 0
         """Jobs that are not begun."""
 
+    def is_free(self, resource: Resource | None) -> bool:
+        """Whether nothing that was submitted for it is still to be done."""
+        return resource is None or resource not in self._queues
+
     def submit(self, job: Job) -> None:
         """Does the job at once, or in its turn. Jobs without a resource have no turn to wait for."""
         if job.resource is None:

@@ -18,7 +18,7 @@ from crewlog.protocol import params as p
 from crewlog.protocol import results as r
 from crewlog.protocol.envelope import Id, encode_error, encode_reply, encode_result
 from crewlog.protocol.errors import CANCELLED, INTERNAL_ERROR, InvalidParams, ResponseError, to_wire
-from crewlog.protocol.methods import PROTOCOL_VERSION, Method
+from crewlog.protocol.methods import METHODS, PROTOCOL_VERSION, Method
 from crewlog.server import board_methods, paper_methods, session_methods
 from crewlog.server.call import Call, ClaimChange, ClaimEvent, TaskKey
 from crewlog.server.changes import Changes
@@ -45,6 +45,10 @@ _AWAY = frozenset({"session/create", "session/fork", "session/delete", "session/
 """Methods of several steps, which cannot be tried and then done again from the beginning: in a thread from the start."""
 _INDEXED = frozenset({"session/list", "session/search", "session/stats"})
 """Methods that an index makes quick."""
+_READS = frozenset(
+    name for name, method in METHODS.items() if name in HANDLERS and not method.mutates and not method.slow and name not in _AWAY | _INDEXED
+)
+"""Methods that have no effect, and that an answer follows at once as a rule."""
 _AFTER_ANSWER = 0.2
 """Seconds that the index waits after such a request came, so that it does not compete with the request."""
 _LOOK_AGAIN = 0.05
@@ -106,6 +110,7 @@ class Service:
         self._loop.call_later(FIRST_LOOK, self._indexer.kick)
         self._begun = False
         self._may_wait = True
+        self._reading = Call(self._renewal.held, self._changes.revisions)
         self._open: dict[Id, Request] = {}
         self._own: dict[str, Callable[[Request], None]] = {
             "crewlog/status": self._status,
@@ -126,6 +131,8 @@ class Service:
     def request(self, id: Id | None, method: Method, params: Any, size: int) -> None:
         """Serves a request, and answers it unless it is a notification. The caller has seen to it that the id is free."""
         self._counters["requests"] += 1
+        if id is not None and method.name in _READS and self._answer_at_once(id, method, params):
+            return
         request = Request(id, method, params, Call(self._renewal.held, self._changes.revisions), size)
         if id is not None:
             self._open[id] = request
@@ -141,6 +148,21 @@ class Service:
             own(request)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is this request's error and nobody else's
             self._finish(request, None, error)
+
+    def _answer_at_once(self, id: Id, method: Method, params: Any) -> bool:
+        """Does what only reads without the keeping of a request that waits; False where it has to wait."""
+        if not self._lanes.is_free(method.resource(params) if method.resource is not None else None):
+            return False
+        try:
+            with without_waiting():
+                reply = encode_reply(id, encode_result(HANDLERS[method.name](self.workspace, params, self._reading)))
+        except WouldBlock:
+            return False
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is this request's error and nobody else's
+            self._counters["errors"] += 1
+            reply = encode_error(id, _wire_error(error, method.name))
+        self._outbox.send(reply)
+        return True
 
     def _prepare_progress(self, request: Request) -> None:
         token = request.params.work_done_token
