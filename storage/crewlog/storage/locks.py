@@ -33,7 +33,6 @@ TIMEOUT = 10.0
 """Seconds after which a lock that somebody else holds is reported as `Busy`."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.01
-_EAGER = 0.05
 _HOLDER_SIZE = 512
 _waiting = threading.local()
 _all_locks: weakref.WeakSet[ResourceLock] = weakref.WeakSet()
@@ -181,8 +180,7 @@ class ResourceLock:
                 self._stuck = self._holding()
                 raise Busy(self.resource, self._read_holder())
             time.sleep(pause)
-            if waited > _EAGER:  # until then the holder is one of many that each take a moment
-                pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, _LONGEST_PAUSE)  # many that look all the time would take the processor from the holder
 
     def _open(self) -> None:
         folder = self.resource if self._folder else os.path.dirname(self.resource)
