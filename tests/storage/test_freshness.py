@@ -167,3 +167,35 @@ def test_of_two_files_with_one_task_the_other_counts_when_one_goes(tmp_path: Pat
     assert seen[0] == "first"
     assert sorted(seen) == ["first", "second", "third"]
     assert store.list() == []
+
+
+@pytest.mark.parametrize("how", ["files appear", "the ledger is shortened"])
+def test_what_has_to_wait_is_not_lost(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that would take long on the event loop is made again in a thread: it must find what the first one had begun with."""
+    folder = tmp_path / "list"
+    writer = opened(folder)
+    writer.create("first")
+    for number in range(2, 603):
+        (folder / f"{number}.json").write_text(
+            f'{{"id": "{number}", "subject": "by hand", "status": "pending", "blocks": [], "blockedBy": []}}'
+        )
+    time.sleep(PAUSE)
+    reader = opened(folder)
+    writer.list()
+    time.sleep(PAUSE)
+    reader.list()
+    if how == "files appear":
+        for number in range(603, 1205):
+            (folder / f"{number}.json").write_text(
+                f'{{"id": "{number}", "subject": "more", "status": "pending", "blocks": [], "blockedBy": []}}'
+            )
+    else:
+        monkeypatch.setattr("crewlog.storage.ledger.COMPACT_AT", 0)
+        for number in range(1, 4):
+            writer.claim(str(number), "me")
+    with without_waiting(), pytest.raises(WouldBlock):
+        reader.find_claimable()
+    if how == "files appear":
+        assert len(reader.list()) == 1204
+    else:
+        assert [task.owner for task in reader.list()[:4]] == ["me", "me", "me", ""]

@@ -169,7 +169,7 @@ class Claim(msgspec.Struct, rename="camel", omit_defaults=True):
     lapsed: bool = False
 
 
-class Task(msgspec.Struct, kw_only=True):
+class Task(msgspec.Struct, kw_only=True, gc=False):
     """One task. `metadata` values are raw JSON, as are those of `extra`, the fields unknown to this version, which are kept.
 
     `source` is the record as it was read or written.

@@ -242,6 +242,7 @@ class TaskBoard:
             self._finish_change(folder)
         moved = folder.folder_moved()
         if reading.everything or self.invalid is None or folder.needs_settling():
+            self.invalid = None  # as long as it is not done: where it must wait, it is done again, and the ledger tells once
             self._verify()
         else:
             explained = reading.fresh
@@ -254,6 +255,7 @@ class TaskBoard:
             if moved and explained:
                 folder.accept()
             elif moved:
+                self.invalid = None
                 self._verify()  # somebody else created, renamed or removed a file
         self.invalid = set()
         self.changes.changed |= reading.taken & self.index.tasks.keys()

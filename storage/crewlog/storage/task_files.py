@@ -15,7 +15,7 @@ SUFFIX = ".json"
 _KNOWN = ("id", "subject", "description", "activeForm", "status", "owner", "blocks", "blockedBy", "metadata", "completedAt")
 
 
-class _TaskDocument(msgspec.Struct, rename="camel"):
+class _TaskDocument(msgspec.Struct, rename="camel", gc=False):
     id: str | None = ""
     subject: str | None = ""
     description: str | None = ""
@@ -28,7 +28,7 @@ class _TaskDocument(msgspec.Struct, rename="camel"):
     completed_at: str | None = None
 
 
-class _KnownFields(_TaskDocument, forbid_unknown_fields=True):
+class _KnownFields(_TaskDocument, forbid_unknown_fields=True, gc=False):
     """A record without fields unknown to this version, as nearly all are."""
 
 

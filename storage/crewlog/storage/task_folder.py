@@ -26,7 +26,7 @@ from crewlog.storage.files import (
 from crewlog.storage.high_water_mark import HighWaterMark
 from crewlog.storage.ledger import Ledger, Line
 from crewlog.storage.listing import Skipped
-from crewlog.storage.locks import ResourceLock, may_wait, require_waiting
+from crewlog.storage.locks import ResourceLock, require_waiting
 from crewlog.storage.records import Task
 from crewlog.storage.task_files import SUFFIX, NotATask, decode_task, encode_file, encode_task, file_name
 from crewlog.storage.task_rules import parse_task_number
@@ -40,7 +40,7 @@ _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 Stamp = tuple[int, int, int]
 
 
-class FileState(msgspec.Struct):
+class FileState(msgspec.Struct, gc=False):
     """A task file as it was read: its time stamp, and the id of the task in it, None for a file that is no task."""
 
     stamp: Stamp
@@ -107,20 +107,28 @@ class TaskFolder:
         is_new = now_there != self._folder_stamp and time.time_ns() - now_there[1] <= UNSETTLED_NS
         self._folder_stamp, self._unsettled = now_there, now_there[1] if is_new else None
         self._verified_at = time.monotonic()
-        found: dict[str, Stamp] = {}
+        found: set[str] = set()
+        changed: list[str] = []
         try:
             with os.scandir(self.path) as entries:
-                for entry in entries:
-                    stamp = self._stamp(entry.name) if is_task_file(entry.name) else None
-                    if stamp is not None:  # else it was removed since it was listed; the others must be seen all the same
-                        found[entry.name] = stamp
+                names = [entry.name for entry in entries]
+            for name in names:
+                known = self.files.get(name)
+                if known is None:
+                    if is_task_file(name):
+                        changed.append(name)
+                    continue
+                stamp = self._stamp(name)
+                if stamp is not None:  # else it was removed since it was listed; the others must be seen all the same
+                    found.add(name)
+                    if stamp != known.stamp:
+                        changed.append(name)
         except FileNotFoundError:
             pass  # the folder is not there, and neither is a task
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
-        if len(found) - len(self.files) > _MANY and not may_wait():
+        if len(changed) > _MANY:
             require_waiting()
-        changed = [name for name, stamp in found.items() if name not in self.files or self.files[name].stamp != stamp]
         return sorted(changed), [name for name in self.files if name not in found]
 
     def is_current(self, name: str) -> bool:
@@ -139,7 +147,7 @@ class TaskFolder:
 
     def read(self, name: str) -> Task | None:
         """The task in a file; None where it is gone or no task (then `skipped` says why)."""
-        path = os.path.join(self.path, name)
+        path = f"{self.path}{os.sep}{name}"
         try:
             descriptor = os.open(path, os.O_RDONLY | _FLAGS)
             try:
@@ -171,8 +179,9 @@ class TaskFolder:
         return task
 
     def _note(self, name: str, stamp: Stamp, task_id: str | None) -> None:
+        if name not in self.files:
+            self.highest_number = max(self.highest_number, parse_task_number(name[: -len(SUFFIX)]) or 0)
         self.files[name] = FileState(stamp, task_id)
-        self.highest_number = max(self.highest_number, parse_task_number(name[: -len(SUFFIX)]) or 0)
 
     def forget(self, name: str) -> str | None:
         """Forgets a file that is gone; the id of the task that was read from it."""

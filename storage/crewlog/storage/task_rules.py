@@ -21,6 +21,8 @@ _INT64 = 1 << 63
 
 def parse_task_number(text: str) -> int | None:
     """The number that a task id or the name of a task file stands for, as Go's `strconv.Atoi` reads it; None where it is none."""
+    if len(text) < 19 and text.isascii() and text.isdigit():
+        return int(text)
     if _INTEGER.fullmatch(text) is None or len(text) > 20:
         return None
     number = int(text)

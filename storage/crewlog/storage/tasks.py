@@ -193,7 +193,7 @@ class TaskStore:
         """Finds and claims in one step: the claimable task of the lowest number, None where there is none."""
         _check_claimant(owner, lease_ms)
         wanted = _wanted(match)
-        if self.find_claimable(match) is None:
+        if not self._may_claim(wanted) and self.find_claimable(match) is None:
             return None
         with self._changing():
             while True:
@@ -206,6 +206,11 @@ class TaskStore:
                         break
         self._tell()
         return task
+
+    def _may_claim(self, wanted: dict[str, msgspec.Raw] | None) -> bool:
+        """Whether there was something to claim at the last look. Whether it is still there shows under the lock, at no more cost."""
+        with self._mutex:
+            return self._board.first_claimable(wanted) is not None
 
     def find_claimable(self, match: Mapping[str, object] | None = None) -> Task | None:
         """The claimable task of the lowest number: unowned, not completed, every blocker completed or gone."""
