@@ -182,7 +182,7 @@ class Connection:
 
     def _on_own(self, service: Service, id: Id | None, method: Method, message: Message, size: int) -> None:
         try:
-            params = decode_params(message.params, _decoder_of(method), method.params)
+            params = decode_params(message.params, _decoder_of(method.name), method.params)
         except ResponseError as error:
             if id is not None:
                 self._refuse(id, error)
@@ -249,5 +249,5 @@ class Connection:
 
 
 @cache
-def _decoder_of(method: Method) -> msgspec.json.Decoder[msgspec.Struct]:
-    return msgspec.json.Decoder(method.params)
+def _decoder_of(name: str) -> msgspec.json.Decoder[msgspec.Struct]:
+    return msgspec.json.Decoder(METHODS[name].params)
