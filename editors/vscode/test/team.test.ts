@@ -114,19 +114,19 @@ test("colours are names or #rrggbb; anything else is no colour, and never part o
 test("plans tell their age, and that they are empty", () => {
   const rows = planRows(
     [
-      { name: "a\u202eb", path: "/p/a.md", modified: new Date(NOW - 3_600_000).toISOString(), size: 2048 },
       { name: "none", path: "/p/none.md", modified: new Date(NOW).toISOString(), size: 0 },
+      { name: "a\u202eb", path: "/p/a.md", modified: new Date(NOW - 3_600_000).toISOString(), size: 2048 },
     ],
     NOW,
   );
   assert.deepEqual(
     rows.map(({ label, description }) => [label, description]),
     [
-      ["a\ufffdb", "1 h"],
       ["none", "now · empty"],
+      ["a\ufffdb", "1 h"],
     ],
   );
-  assert.deepEqual(rows[0]?.target, { plan: "a\u202eb", copy: "a\u202eb" });
+  assert.deepEqual(rows[1]?.target, { plan: "a\u202eb", copy: "a\u202eb" });
 });
 
 test("names that cannot be a plan's are refused while they are typed", () => {

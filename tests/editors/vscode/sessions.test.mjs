@@ -106,6 +106,40 @@ describe("sessions, plans and the server", () => {
     await until("it is listed again", async () => (await named("parser, solved")) === 2);
   });
 
+  test("a menu keeps its row while an agent changes the list all the time", async () => {
+    const busy = agent(
+      place,
+      `
+import time
+ids = [client.session.create(name=f"busy {n}").session.id for n in range(3)]
+end = time.time() + 12
+n = 0
+while time.time() < end:
+    n += 1
+    client.session.append(ids[n % 3], [NewEntry("message", {"role": "user", "content": [{"type": "text", "text": str(n)}]})])
+    client.task.update("${session}", "3", subject=f"Write the changelog, line {n}")
+    time.sleep(0.05)
+print(json.dumps(ids))`,
+    );
+    const copied = [];
+    await window.see("Sessions", "busy 2");
+    const first = await window.row("Sessions", "busy 0").innerText();
+    for (let round = 0; round < 6; round++) {
+      const name = `busy ${round % 3}`;
+      await window.page.evaluate(() => navigator.clipboard.writeText("nothing"));
+      await window.menu("Sessions", name, "Copy Id");
+      await until("something is copied", async () => (await window.page.evaluate(() => navigator.clipboard.readText())) !== "nothing", 5000);
+      copied.push(await window.page.evaluate(() => navigator.clipboard.readText()));
+    }
+    const then = await window.row("Sessions", "busy 0").innerText();
+    const ids = JSON.parse(await busy);
+    assert.deepEqual(copied, [...ids, ...ids]);
+    assert.notEqual(then, first, "the view shows what changes while it changes");
+    assert.equal(await window.notification("changed just as you chose").count(), 0);
+    await agent(place, `for id in ${JSON.stringify(ids)}:\n    client.session.delete(id)`);
+    await window.gone("Sessions", "busy");
+  });
+
   test("rewind to an entry that is picked", async () => {
     await window.command("Crewlog: Rewind Session");
     await window.pick("Pick a session", session);

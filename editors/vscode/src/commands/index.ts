@@ -2,7 +2,7 @@ import { ConfigurationTarget, commands, env, window, workspace } from "vscode";
 import type { Parts } from "../context";
 import { Documents } from "../documents";
 import type { Views } from "../views";
-import { type Argument, targetOf } from "./pick";
+import { callOf, sayLost } from "./pick";
 import { registerPlanCommands } from "./plans";
 import { registerSessionCommands } from "./sessions";
 import { registerTaskCommands } from "./tasks";
@@ -15,12 +15,16 @@ export function registerCommands(parts: Parts, views: Views): void {
   registerSessionCommands(parts, views);
   registerPlanCommands(parts, views);
   context.subscriptions.push(
-    commands.registerCommand("crewlog.transcript.open", (argument: Argument) => {
-      const target = targetOf(argument);
-      if (target?.listId !== undefined && target.agent !== undefined) pages.openTranscript(target.listId, target.agent);
+    commands.registerCommand("crewlog.transcript.open", (...args: unknown[]) => {
+      const call = callOf(args);
+      if (call.kind === "lost") sayLost();
+      const { listId, agent } = call.kind === "on" ? call.target : {};
+      if (listId !== undefined && agent !== undefined) pages.openTranscript(listId, agent);
     }),
-    commands.registerCommand("crewlog.copyId", async (argument: Argument) => {
-      const id = targetOf(argument)?.copy;
+    commands.registerCommand("crewlog.copyId", async (...args: unknown[]) => {
+      const call = callOf(args);
+      if (call.kind === "lost") sayLost();
+      const id = call.kind === "on" ? call.target.copy : undefined;
       if (id === undefined) return;
       await env.clipboard.writeText(id);
       window.setStatusBarMessage("Copied", 2000);

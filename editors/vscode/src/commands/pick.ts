@@ -1,24 +1,53 @@
-// What a command is about: the row it was called on, what another part of the extension named, the row selected when a key was pressed,
-// or what the user picks.
+// What a command is about: the row it was called on, what another part of the extension named, the row that has the focus when a key is
+// pressed, or what the user picks.
 import { type QuickPickItem, type TreeView, window } from "vscode";
 import type { Parts } from "../context";
-import type { Row, Target, TaskTarget } from "../model/row";
+import type { Target, TaskTarget } from "../model/row";
 import { sessionTitle } from "../model/sessions";
 import { compareIds, countsText, holder, listName, openBlockers, STATE_NAMES, stateOf, type TaskList } from "../model/tasks";
 import { age } from "../model/time";
 import type { SessionInfo, Task } from "../protocol";
 import { inert, line } from "../text";
+import type { Element } from "../views/elements";
 
-/** The argument of a command: a row of a view, a target by itself, or the mark of a key. */
-export type Argument = Row | (Partial<TaskTarget> & Target) | { selected: true } | undefined;
+/** What a command is about, as another part of the extension names it. `entryId`: the entry of a session that "here" means. */
+export type Named = Partial<TaskTarget> & Target & { entryId?: string };
 
-export function targetOf(argument: Argument, view?: TreeView<Row>): Target | undefined {
-  if (argument === undefined || argument === null) return undefined;
-  if ("selected" in argument) return view?.selection[0]?.target;
-  if ("key" in argument) return argument.target;
-  return "id" in argument && argument.listId !== undefined && argument.id !== undefined
-    ? { ...argument, task: { listId: argument.listId, id: argument.id } }
-    : argument;
+/**
+ * How a command was called: `on` what is known already; `free`, so that it is still to be asked; on a row that VS Code did not name since
+ * it was just being told of other rows (`lost`): no other row may be taken for it; or by a key in a view where no row has the focus.
+ */
+export type Call = { kind: "on"; target: Target; entryId?: string } | { kind: "free" } | { kind: "lost" } | { kind: "nothing" };
+
+/** `view`: where the keys of the command work. */
+export function callOf(args: readonly unknown[], view?: TreeView<Element>): Call {
+  const [first] = args;
+  if (args.length === 0) return { kind: "free" };
+  if (first === undefined || first === null) return { kind: "lost" };
+  if (Array.isArray(first)) {
+    // a key: package.json names the focused row as VS Code's own buttons of a view do; where that is not understood, the selected one is it
+    const [named] = first as [unknown];
+    const element = isElement(named) ? named : named === undefined || named === null ? undefined : view?.selection[0];
+    return element?.row.target === undefined ? { kind: "nothing" } : { kind: "on", target: element.row.target };
+  }
+  if (isElement(first)) return first.row.target === undefined ? { kind: "free" } : { kind: "on", target: first.row.target };
+  const { entryId, id, ...target } = first as Named;
+  const named = id !== undefined && target.listId !== undefined ? { ...target, task: { listId: target.listId, id } } : target;
+  return { kind: "on", target: named, ...(entryId === undefined ? {} : { entryId }) };
+}
+
+function isElement(argument: unknown): argument is Element {
+  return typeof argument === "object" && argument !== null && "row" in argument;
+}
+
+/** What the user is asked, where the row that a command was chosen on is not known. */
+export function question(call: Call, asked: string): string {
+  return call.kind === "lost" ? `The view changed just as you chose. ${asked}` : asked;
+}
+
+/** For commands that are about a row and nothing else. */
+export function sayLost(): void {
+  void window.showWarningMessage("The view changed just as you chose: nothing was done. Choose again.", "OK");
 }
 
 type Picked<T> = QuickPickItem & { value: T };
@@ -26,6 +55,7 @@ type Picked<T> = QuickPickItem & { value: T };
 export async function pickTask(
   { board }: Parts,
   title: string,
+  placeHolder: string,
   fits: (task: Task, tasks: ReadonlyMap<string, Task>) => boolean,
 ): Promise<TaskTarget | undefined> {
   const lists = board.lists().filter(({ counts }) => counts.total > 0);
@@ -52,7 +82,7 @@ export async function pickTask(
     void window.showInformationMessage(`${title}: there is no task for which that can be done.`);
     return undefined;
   }
-  return (await window.showQuickPick(items, { title, placeHolder: "Pick a task", matchOnDescription: true }))?.value;
+  return (await window.showQuickPick(items, { title, placeHolder, matchOnDescription: true }))?.value;
 }
 
 export function claimable(task: Task, tasks: ReadonlyMap<string, Task>): boolean {
@@ -70,22 +100,22 @@ export async function pickList({ board }: Parts, title: string): Promise<TaskLis
   return (await window.showQuickPick(items, { title, placeHolder: "Pick a task list" }))?.value;
 }
 
-export async function pickSession({ sessions }: Parts, title: string): Promise<SessionInfo | undefined> {
+export async function pickSession({ sessions }: Parts, title: string, placeHolder: string): Promise<SessionInfo | undefined> {
   const now = Date.now();
   const items: Picked<SessionInfo>[] = sessions.all().map((session) => ({
     label: inert(sessionTitle(session)),
     description: inert(`${age(session.updated, now)} · ${session.id}`),
     value: session,
   }));
-  return (await window.showQuickPick(items, { title, placeHolder: "Pick a session", matchOnDescription: true }))?.value;
+  return (await window.showQuickPick(items, { title, placeHolder, matchOnDescription: true }))?.value;
 }
 
-export async function pickPlan({ plans }: Parts, title: string): Promise<string | undefined> {
+export async function pickPlan({ plans }: Parts, title: string, placeHolder: string): Promise<string | undefined> {
   const now = Date.now();
   const items: Picked<string>[] = plans.all.map((plan) => ({
     label: inert(line(plan.name)),
     description: age(plan.modified, now),
     value: plan.name,
   }));
-  return (await window.showQuickPick(items, { title, placeHolder: "Pick a plan" }))?.value;
+  return (await window.showQuickPick(items, { title, placeHolder }))?.value;
 }

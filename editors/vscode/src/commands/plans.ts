@@ -3,15 +3,16 @@ import type { Parts } from "../context";
 import { planNameProblem } from "../model/plans";
 import { inert, line } from "../text";
 import type { Views } from "../views";
-import { type Argument, pickPlan, targetOf } from "./pick";
+import { callOf, pickPlan, question } from "./pick";
 
 export function registerPlanCommands(parts: Parts, views: Views): void {
   const { context, crew, plans, report } = parts;
 
   const onPlan = (name: string, title: string, run: (plan: string) => Promise<void>) =>
-    commands.registerCommand(`crewlog.plan.${name}`, async (argument: Argument) => {
-      const key = argument !== undefined && "selected" in argument;
-      const plan = targetOf(argument, views.plans)?.plan ?? (key ? undefined : await pickPlan(parts, title));
+    commands.registerCommand(`crewlog.plan.${name}`, async (...args: unknown[]) => {
+      const call = callOf(args, views.plans);
+      if (call.kind === "nothing") return;
+      const plan = call.kind === "on" ? call.target.plan : await pickPlan(parts, title, question(call, "Pick a plan"));
       if (plan === undefined) return;
       try {
         await run(plan);

@@ -5,7 +5,7 @@ import { age } from "../model/time";
 import type { Message, SearchHit, SessionInfo } from "../protocol";
 import { count, inert, line } from "../text";
 import type { Views } from "../views";
-import { type Argument, pickSession, targetOf } from "./pick";
+import { callOf, pickSession, question } from "./pick";
 
 const HITS = 50;
 /** Typing is not searched for letter by letter. */
@@ -17,25 +17,23 @@ interface DeletedSession {
   title: string;
 }
 
-/** `entryId`: the entry that "from here" means; the session's end without one. */
-type SessionArgument = Argument | { sessionId: string; entryId?: string };
-
 export function registerSessionCommands(parts: Parts, views: Views): void {
   const { context, crew, sessions, pages, report } = parts;
 
+  /** `entryId` of `run`: the entry that "from here" means; undefined for the session's end. */
   const onSession = (
     name: string,
     title: string,
     run: (sessionId: string, session: SessionInfo | undefined, entryId: string | undefined) => Promise<void>,
   ): Disposable =>
-    commands.registerCommand(`crewlog.session.${name}`, async (argument: SessionArgument) => {
-      const key = argument !== undefined && "selected" in argument;
-      const sessionId =
-        targetOf(argument as Argument, views.sessions)?.sessionId ?? (key ? undefined : (await pickSession(parts, title))?.id);
+    commands.registerCommand(`crewlog.session.${name}`, async (...args: unknown[]) => {
+      const call = callOf(args, views.sessions);
+      if (call.kind === "nothing") return;
+      const named = call.kind === "on";
+      const sessionId = named ? call.target.sessionId : (await pickSession(parts, title, question(call, "Pick a session")))?.id;
       if (sessionId === undefined) return;
-      const entryId = argument !== undefined && "entryId" in argument ? argument.entryId : undefined;
       try {
-        await run(sessionId, sessions.get(sessionId), entryId);
+        await run(sessionId, sessions.get(sessionId), named ? call.entryId : undefined);
       } catch (error) {
         await report.failed(title, error);
       }
@@ -86,8 +84,9 @@ export function registerSessionCommands(parts: Parts, views: Views): void {
         if (chosen === "Undo") void restore(parts, sessionId);
       });
     }),
-    commands.registerCommand("crewlog.session.restore", async (argument: Argument) => {
-      const sessionId = targetOf(argument)?.sessionId ?? (await askDeleted(parts));
+    // in the view's own menu VS Code names the focused row: it is no deleted session
+    commands.registerCommand("crewlog.session.restore", async () => {
+      const sessionId = await askDeleted(parts);
       if (sessionId !== undefined) await restore(parts, sessionId);
     }),
     commands.registerCommand("crewlog.session.search", () => search(parts)),

@@ -8,8 +8,7 @@ import type { Task, TaskUpdateParams } from "../protocol";
 import { settings } from "../settings";
 import { inert, line } from "../text";
 import type { Views } from "../views";
-import type { Argument } from "./pick";
-import { claimable, pickList, pickTask, targetOf } from "./pick";
+import { callOf, claimable, pickList, pickTask, question, sayLost } from "./pick";
 
 /** The list that a task made without any list around goes to. */
 const FIRST_LIST = "board";
@@ -24,10 +23,10 @@ export function registerTaskCommands(parts: Parts, views: Views, documents: Docu
     fits: (task: Task, tasks: ReadonlyMap<string, Task>) => boolean,
     run: (target: TaskTarget) => Promise<void>,
   ) =>
-    commands.registerCommand(`crewlog.task.${name}`, async (argument: Argument) => {
-      const target =
-        targetOf(argument, views.tasks)?.task ??
-        (argument !== undefined && "selected" in argument ? undefined : await pickTask(parts, title, fits));
+    commands.registerCommand(`crewlog.task.${name}`, async (...args: unknown[]) => {
+      const call = callOf(args, views.tasks);
+      if (call.kind === "nothing") return;
+      const target = call.kind === "on" ? call.target.task : await pickTask(parts, title, question(call, "Pick a task"), fits);
       if (target === undefined) return;
       try {
         await run(target);
@@ -43,9 +42,9 @@ export function registerTaskCommands(parts: Parts, views: Views, documents: Docu
   const update = (title: string, params: TaskUpdateParams) => report.during(title, crew.request("task/update", params));
 
   context.subscriptions.push(
-    commands.registerCommand("crewlog.task.create", async (argument: Argument) => {
+    commands.registerCommand("crewlog.task.create", async (...args: unknown[]) => {
       try {
-        await createTask(parts, targetOf(argument)?.listId);
+        await createTask(parts, listOf(args));
       } catch (error) {
         await report.failed("No task was added", error);
       }
@@ -118,8 +117,10 @@ export function registerTaskCommands(parts: Parts, views: Views, documents: Docu
         await report.during("Deleting the task", crew.request("task/delete", { listId, id }));
       },
     ),
-    commands.registerCommand("crewlog.task.unblock", async (argument: Argument) => {
-      const target = targetOf(argument)?.task;
+    commands.registerCommand("crewlog.task.unblock", async (...args: unknown[]) => {
+      const call = callOf(args);
+      if (call.kind === "lost") sayLost();
+      const target = call.kind === "on" ? call.target.task : undefined;
       if (target?.waiting === undefined) return;
       try {
         await update("Removing the blocker", { listId: target.listId, id: target.waiting, removeBlockedBy: [target.id] });
@@ -130,26 +131,34 @@ export function registerTaskCommands(parts: Parts, views: Views, documents: Docu
     commands.registerCommand("crewlog.tasks.filter", () => askFilter(parts, views)),
     commands.registerCommand("crewlog.tasks.changeFilter", () => askFilter(parts, views)),
     commands.registerCommand("crewlog.tasks.clearFilter", () => views.setFilter({})),
-    commands.registerCommand("crewlog.list.activate", async (argument: Argument) => {
-      const listId = targetOf(argument)?.listId ?? (await pickList(parts, "Show in Status Bar"))?.listId;
+    commands.registerCommand("crewlog.list.activate", async (...args: unknown[]) => {
+      const listId = listOf(args) ?? (await pickList(parts, "Show in Status Bar"))?.listId;
       if (listId === undefined) return;
       board.choose(listId);
       await context.workspaceState.update("activeList", listId);
     }),
-    commands.registerCommand("crewlog.list.graph", async (argument: Argument) => {
-      const listId = targetOf(argument)?.listId;
+    commands.registerCommand("crewlog.list.graph", async (...args: unknown[]) => {
+      const listId = listOf(args);
       const list = listId === undefined ? await pickList(parts, "Show Dependency Graph") : board.list(listId);
       if (list !== undefined) parts.graphs.open(list.listId, listName(list));
     }),
   );
 }
 
+/** The list of the row that a command was called on, or that had the focus when a button of the view was pressed. */
+function listOf(args: readonly unknown[]): string | undefined {
+  const call = callOf(args);
+  return call.kind === "on" ? call.target.listId : undefined;
+}
+
 async function createTask(parts: Parts, named: string | undefined): Promise<void> {
-  const { crew, report } = parts;
+  const { crew, board, report } = parts;
   const listId = named ?? (await askList(parts));
   if (listId === undefined) return;
+  // which of several it goes to was perhaps decided by the row that has the focus
+  const list = board.lists().length > 1 ? board.list(listId) : undefined;
   const subject = await window.showInputBox({
-    title: "New Task",
+    title: list === undefined ? "New Task" : inert(`New Task in "${listName(list)}"`),
     prompt: "What is to be done",
     placeHolder: "Fix the parser",
     ignoreFocusOut: true,

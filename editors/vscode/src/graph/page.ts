@@ -1,7 +1,7 @@
 // The dependency graph's script, in the webview. It gets tasks, has them laid out, and keeps what is looked at where it is.
 import "./page.css";
 import layoutSource from "worker:./layoutWorker";
-import { element, icon, pageTarget, textNodes } from "../session/page/dom";
+import { element, icon, pageTarget, refocus, textNodes } from "../session/page/dom";
 import { count, oneLine, plainText, plural } from "../session/visible";
 import type { Direction, Layout, LayoutRequest } from "./layout";
 import type { FromGraph, GraphState, ToGraph } from "./messages";
@@ -267,7 +267,7 @@ class Page {
     }
     if (this.active === undefined || !this.boxes.has(this.active)) this.active = this.startNode();
     for (const [id, box] of this.boxes) box.element.tabIndex = id === this.active ? 0 : -1;
-    if (hadFocus !== undefined && !this.boxes.has(hadFocus)) this.boxes.get(this.active ?? "")?.element.focus({ preventScroll: true });
+    if (hadFocus !== undefined && !this.boxes.has(hadFocus)) refocus(() => this.boxes.get(this.active ?? "")?.element);
     this.drawLines(graph);
   }
 

@@ -1,11 +1,13 @@
 // What the Plans view shows.
 import type { PlanInfo } from "../protocol";
 import { line } from "../text";
+import { newestFirst } from "./order";
 import type { Row } from "./row";
 import { age } from "./time";
 
 export function planRows(plans: PlanInfo[], now: number): Row[] {
-  return plans.map((plan) => {
+  const placeOf = ({ name, modified }: PlanInfo) => ({ id: name, changed: modified, begun: "" });
+  return newestFirst(plans, placeOf, now).map((plan) => {
     const name = line(plan.name);
     const size =
       plan.size === 0 ? "empty" : plan.size < 1024 ? `${plan.size} B` : `${(plan.size / 1024).toFixed(plan.size < 10_240 ? 1 : 0)} KB`;

@@ -1,5 +1,6 @@
 import type { Crew } from "../crew";
 import { explain } from "../errors";
+import { newestFirst, type Place } from "../model/order";
 import type { TaskList } from "../model/tasks";
 import type { Team } from "../model/team";
 import type { Roster, Task, TaskDidChange, TaskListInfo } from "../protocol";
@@ -16,6 +17,10 @@ interface Entry extends TaskList {
   loading: Promise<void> | undefined;
   roster: Roster | undefined;
   transcripts: Map<string, number>;
+}
+
+function placeOf({ listId, modified, session }: Entry): Place {
+  return { id: listId, changed: modified, begun: session?.created ?? "" };
 }
 
 /**
@@ -81,9 +86,9 @@ export class Board {
     for (const subscription of this.subscriptions) subscription.dispose();
   }
 
-  /** The lists, the last changed first. */
+  /** The lists, the last changed first; see `newestFirst`. */
   lists(): TaskList[] {
-    return [...this.entries.values()].sort((a, b) => Date.parse(b.modified) - Date.parse(a.modified));
+    return newestFirst(this.entries.values(), placeOf, Date.now());
   }
 
   list(listId: string): TaskList | undefined {
@@ -91,10 +96,9 @@ export class Board {
   }
 
   teams(): Team[] {
-    return [...this.entries.values()]
+    return newestFirst(this.entries.values(), placeOf, Date.now())
       .filter((entry) => entry.roster !== undefined)
-      .map((entry) => ({ list: entry, roster: entry.roster ?? { team: "" }, transcripts: entry.transcripts }))
-      .sort((a, b) => Date.parse(b.list.modified) - Date.parse(a.list.modified));
+      .map((entry) => ({ list: entry, roster: entry.roster ?? { team: "" }, transcripts: entry.transcripts }));
   }
 
   /** The list that the status bar shows: the one that was chosen, else the last changed one that has tasks. */

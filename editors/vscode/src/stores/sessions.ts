@@ -1,4 +1,5 @@
 import type { Crew } from "../crew";
+import { newestFirst } from "../model/order";
 import type { SessionFacts } from "../model/sessions";
 import type { SessionInfo, Skipped } from "../protocol";
 import { Coalesced, Emitter } from "./emitter";
@@ -8,7 +9,7 @@ const PAGE = 200;
 /** Sessions whose model is asked for at a time. */
 const AT_ONCE = 8;
 
-/** The sessions of this window's projects, newest first, as far as they were asked for. */
+/** The sessions of this window's projects, newest first (see `newestFirst`), as far as they were asked for. */
 export class Sessions {
   private readonly changed = new Emitter();
   private readonly refreshing: Coalesced;
@@ -53,7 +54,8 @@ export class Sessions {
   }
 
   all(): SessionInfo[] {
-    return [...this.byId.values()].sort((a, b) => Date.parse(b.updated) - Date.parse(a.updated));
+    const placeOf = ({ id, updated, created }: SessionInfo) => ({ id, changed: updated, begun: created });
+    return newestFirst(this.byId.values(), placeOf, Date.now());
   }
 
   get(sessionId: string): SessionInfo | undefined {

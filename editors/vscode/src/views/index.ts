@@ -2,23 +2,23 @@ import { commands, type TreeView, window, workspace } from "vscode";
 import type { Parts } from "../context";
 import type { Crew } from "../crew";
 import { planRows } from "../model/plans";
-import type { Row } from "../model/row";
 import { sessionRows } from "../model/sessions";
 import { filterText, isFiltered, nextChange, type TaskFilter, taskRows } from "../model/tasks";
 import { teamRows } from "../model/team";
 import { untilMidnight } from "../model/time";
 import { settings } from "../settings";
 import { count } from "../text";
+import type { Element } from "./elements";
 import { RowTree } from "./rowTree";
 import { TaskDrop } from "./taskDrop";
 
 export interface Views {
   filter: TaskFilter;
   setFilter(filter: TaskFilter): void;
-  tasks: TreeView<Row>;
-  sessions: TreeView<Row>;
-  plans: TreeView<Row>;
-  team: TreeView<Row>;
+  tasks: TreeView<Element>;
+  sessions: TreeView<Element>;
+  plans: TreeView<Element>;
+  team: TreeView<Element>;
 }
 
 /** "5 min" ago must not stand there for an hour. */
@@ -28,40 +28,49 @@ const TRANSCRIPTS_MS = 5000;
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export function registerViews(parts: Parts): Views {
-  const { context, crew, board, sessions, plans } = parts;
+  const { context, crew, board, sessions, plans, report } = parts;
   let filter: TaskFilter = {};
   let wake: NodeJS.Timeout | undefined;
 
-  const tasksTree = new RowTree(
-    async () => {
+  const failed = report.viewFailed;
+  const tasksTree = new RowTree({
+    rows: async () => {
       await firstRead(crew, board);
       if (isFiltered(filter)) await Promise.all(board.lists().map(({ listId }) => board.load(listId)));
-      const now = Date.now();
       const lists = board.lists().filter(({ counts }) => counts.total > 0);
       if (lists.length === 1 && lists[0] !== undefined) await board.load(lists[0].listId);
-      return taskRows(lists, board.active()?.listId, filter, settings().owner, now);
+      return taskRows(lists, board.active()?.listId, filter, settings().owner, Date.now());
     },
-    async (row) => {
-      if (row.context?.includes("list") && row.target?.listId !== undefined) await board.load(row.target.listId);
+    open: ({ context, target }) => {
+      if (target?.listId === undefined || !context?.includes("list")) return undefined;
+      return board.list(target.listId)?.tasks === undefined ? board.load(target.listId) : undefined;
     },
-    (row) => {
-      // the row was made before its tasks were read
-      if (!row.context?.includes("list")) return row.children?.() ?? [];
-      const rows = taskRows(board.lists(), board.active()?.listId, filter, settings().owner, Date.now());
-      return (rows.find(({ key }) => key === row.key) ?? row).children?.() ?? [];
-    },
-  );
-  const sessionsTree = new RowTree(async () => {
-    await firstRead(crew, sessions);
-    return sessionRows(sessions.all(), sessions.facts, sessions.skipped, sessions.more, showsProjects(), Date.now());
+    click: "crewlog.tasks.click",
+    failed,
   });
-  const plansTree = new RowTree(async () => {
-    await firstRead(crew, plans);
-    return planRows(plans.all, Date.now());
+  const sessionsTree = new RowTree({
+    rows: async () => {
+      await firstRead(crew, sessions);
+      return sessionRows(sessions.all(), sessions.facts, sessions.skipped, sessions.more, showsProjects(), Date.now());
+    },
+    click: "crewlog.sessions.click",
+    failed,
   });
-  const teamTree = new RowTree(async () => {
-    await firstRead(crew, board);
-    return teamRows(board.teams(), Date.now());
+  const plansTree = new RowTree({
+    rows: async () => {
+      await firstRead(crew, plans);
+      return planRows(plans.all, Date.now());
+    },
+    click: "crewlog.plans.click",
+    failed,
+  });
+  const teamTree = new RowTree({
+    rows: async () => {
+      await firstRead(crew, board);
+      return teamRows(board.teams(), Date.now());
+    },
+    click: "crewlog.team.click",
+    failed,
   });
 
   const tasks = window.createTreeView("crewlog.tasks", {
@@ -73,7 +82,12 @@ export function registerViews(parts: Parts): Views {
   const plansView = window.createTreeView("crewlog.plans", { treeDataProvider: plansTree });
   const team = window.createTreeView("crewlog.team", { treeDataProvider: teamTree });
 
-  const setContext = (key: string, value: unknown) => void commands.executeCommand("setContext", key, value);
+  const contexts = new Map<string, unknown>();
+  const setContext = (key: string, value: unknown) => {
+    if (contexts.get(key) === value) return;
+    contexts.set(key, value);
+    void commands.executeCommand("setContext", key, value);
+  };
   const showBoard = () => {
     setContext("crewlog.tasks.loaded", board.loaded);
     tasksTree.refresh();
@@ -119,7 +133,7 @@ export function registerViews(parts: Parts): Views {
   const tellState = () => {
     const stale = crew.state === "failed" || crew.state === "missing";
     // an empty view says by its welcome what to do; a message would stand in its place
-    const tell = (view: TreeView<Row>, empty: boolean) => {
+    const tell = (view: TreeView<Element>, empty: boolean) => {
       view.message = stale && !empty ? "The server does not run: what is shown may be old." : undefined;
     };
     tell(
@@ -140,6 +154,12 @@ export function registerViews(parts: Parts): Views {
     sessionsTree,
     plansTree,
     teamTree,
+    ...[
+      { id: "crewlog.tasks.click", view: tasks },
+      { id: "crewlog.sessions.click", view: sessionsView },
+      { id: "crewlog.plans.click", view: plansView },
+      { id: "crewlog.team.click", view: team },
+    ].map(({ id, view }) => commands.registerCommand(id, () => clicked(view))),
     board.onDidChange(showBoard),
     sessions.onDidChange(showSessions),
     plans.onDidChange(showPlans),
@@ -186,6 +206,21 @@ async function firstRead(crew: Crew, store: { readonly tried: boolean; onDidChan
       );
     });
   }
+}
+
+/** How long VS Code may take to be told again of rows that it was told had changed. */
+const TOLD_AGAIN_MS = 3000;
+
+/**
+ * Does what a click on a row is for. Arguments of a row's own command would be lost when the row changes just then: VS Code throws them
+ * away before it draws the row anew, and says "Actual command not found". Which row was clicked it knows all the time.
+ */
+async function clicked(view: TreeView<Element>): Promise<void> {
+  const until = Date.now() + TOLD_AGAIN_MS;
+  while (view.selection.length === 0 && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
+  const run = view.selection[0]?.row.run;
+  if (run !== undefined) await commands.executeCommand(run.command, ...run.args);
+  else if (view.selection.length === 0) void window.showWarningMessage("What you clicked is not there any more.", "OK");
 }
 
 type Event = (handler: () => void) => { dispose(): void };

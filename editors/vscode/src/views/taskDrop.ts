@@ -1,25 +1,26 @@
 import { type CancellationToken, type DataTransfer, DataTransferItem, type TreeDragAndDropController, window } from "vscode";
 import type { Parts } from "../context";
-import type { Row, TaskTarget } from "../model/row";
+import type { TaskTarget } from "../model/row";
 import { inert } from "../text";
+import type { Element } from "./elements";
 
 const MIME = "application/vnd.code.tree.crewlog.tasks";
 
 /** A task that is dropped onto another becomes one that the other waits for. */
-export class TaskDrop implements TreeDragAndDropController<Row> {
+export class TaskDrop implements TreeDragAndDropController<Element> {
   readonly dragMimeTypes = [MIME];
   readonly dropMimeTypes = [MIME];
 
   constructor(private readonly parts: Parts) {}
 
-  handleDrag(rows: readonly Row[], data: DataTransfer): void {
-    const tasks = rows.map((row) => row.target?.task).filter((task) => task !== undefined);
+  handleDrag(elements: readonly Element[], data: DataTransfer): void {
+    const tasks = elements.map(({ row }) => row.target?.task).filter((task) => task !== undefined);
     if (tasks.length > 0) data.set(MIME, new DataTransferItem(tasks));
   }
 
-  async handleDrop(onto: Row | undefined, data: DataTransfer, _token: CancellationToken): Promise<void> {
+  async handleDrop(onto: Element | undefined, data: DataTransfer, _token: CancellationToken): Promise<void> {
     const dragged = data.get(MIME)?.value as TaskTarget[] | undefined;
-    const target = onto?.target?.task;
+    const target = onto?.row.target?.task;
     if (dragged === undefined || dragged.length === 0 || target === undefined) return;
     const blockers = dragged.filter((task) => task.listId === target.listId && task.id !== target.id).map(({ id }) => id);
     if (blockers.length === 0) {

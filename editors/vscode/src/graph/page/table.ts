@@ -1,6 +1,6 @@
 /** The tasks as a table: for who reads better than looks, and where a graph is too much of it. */
 
-import { element, icon, isolated } from "../../session/page/dom";
+import { element, icon, isolated, refocus } from "../../session/page/dom";
 import { oneLine } from "../../session/visible";
 import type { Graph, GraphNode } from "../model";
 import { ids, LOOKS, stateOfNode, tooltip, words } from "./boxes";
@@ -41,7 +41,7 @@ export class TaskTable {
       previous = shown.row;
     }
     if (focused !== undefined && document.activeElement === document.body)
-      this.rows.get(focused)?.row.querySelector("button")?.focus({ preventScroll: true });
+      refocus(() => this.rows.get(focused)?.row.querySelector("button"));
   }
 
   /** Whether there was such a row. */

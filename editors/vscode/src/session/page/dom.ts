@@ -94,3 +94,15 @@ export function icon(name: IconName): SVGSVGElement {
   svg.append(path);
   return svg;
 }
+
+/**
+ * The focus goes back to an element that stands for one that had it and is drawn anew. Not while the user is elsewhere, in a question of the
+ * editor, say: a page that takes the focus then takes the question away. It has it when the user comes back.
+ */
+export function refocus(find: () => HTMLElement | null | undefined): void {
+  if (document.hasFocus()) return find()?.focus({ preventScroll: true });
+  const back = () => {
+    if (document.activeElement === document.body) find()?.focus({ preventScroll: true });
+  };
+  window.addEventListener("focus", back, { once: true });
+}
