@@ -46,9 +46,7 @@ def start(tmp_path: Path, home: Path, project: Path) -> Iterator[Callable[..., E
     editors: list[Editor] = []
 
     def begin(**options: Any) -> Editor:
-        editor = Editor(tmp_path / f"nvim{len(editors)}", home, project, **options)
-        editors.append(editor)
-        return editor
+        return Editor(tmp_path / f"nvim{len(editors)}", home, project, started=editors.append, **options)
 
     def too_long(number: int, frame: object) -> None:
         for editor in editors:

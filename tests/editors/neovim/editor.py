@@ -30,7 +30,10 @@ END
 
 
 class Editor:
-    """A Neovim with the plugin and an attached screen. `setup`: Lua for `setup()`; `path`: PATH, when the server is not to be found."""
+    """A Neovim with the plugin and an attached screen.
+
+    `setup`: Lua for `setup()`; `path`: PATH, when the server is not to be found; `started` is called before anything can block it.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Editor:
         before: str = "",
         path: str | None = None,
         size: tuple[int, int] = (100, 30),
+        started: Callable[[Editor], object] = lambda _: None,
     ) -> None:
         folder.mkdir(parents=True)
         init = folder / "init.vim"
@@ -70,8 +74,9 @@ class Editor:
             os.environ.clear()
             os.environ.update(saved)
         self.screen = Screen(*size)
-        self.nvim.ui_attach(*size, rgb=True, ext_linegrid=True)
         self.pid: int = self.nvim.funcs.getpid()
+        started(self)
+        self.nvim.ui_attach(*size, rgb=True, ext_linegrid=True)
 
     def kill(self) -> None:
         if _alive(self.pid):

@@ -205,3 +205,17 @@ def test_one_that_is_not_there(vim: Editor) -> None:
     vim.wait("it says so", lambda: "0badf00d" in vim.lines()[0])
     vim.command("edit crewlog://nonsense")
     vim.wait_notified("there is nothing behind crewlog://nonsense")
+
+
+def test_a_session_that_is_shown_is_opened_again_at_an_entry(vim: Editor, agent: Client, session: str) -> None:
+    talk(agent, session, 1, 30)
+    entry = agent.session.entries(session).entries[2].id  # the first is the name
+    opened(vim, session)
+    for _ in range(2):
+        vim.lua('require("crewlog.session").open(...)', session, entry)
+        vim.wait("it is at the entry", lambda: vim.lua("return vim.fn.getline(vim.fn.line('.') + 2)") == "Question 2")
+        vim.lua('require("crewlog.client").request_sync("crewlog/status")')  # what it still asks for has been answered by now
+        vim.settle()
+        assert vim.lua("return vim.fn.getline(vim.fn.line('.') + 2)") == "Question 2", vim.picture()
+        vim.keys("G")
+        vim.wait("it is at the end", lambda: vim.lua("return vim.fn.line('.') == vim.fn.line('$')"))

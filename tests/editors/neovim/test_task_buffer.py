@@ -209,3 +209,16 @@ def test_bytes_that_are_no_text_are_not_sent(edited: Editor, agent: Client) -> N
 def test_a_task_that_is_not_there(vim: Editor, project: Path) -> None:
     vim.command("edit crewlog://task/board/9")
     vim.wait_notified("there is no task #9 in board")
+
+
+def test_opening_a_task_that_is_being_edited_goes_there(edited: Editor) -> None:
+    edited.keys("/Line one<CR>ccMine<Esc>")
+    edited.wait("it is typed", lambda: "Mine" in edited.lines())
+    edited.command("Crewlog tasks")
+    edited.go_to("#1 Fix it")
+    edited.keys("<CR>")
+    edited.wait("it is shown", lambda: edited.nvim.funcs.bufname() == "crewlog://task/board/1")
+    assert "Mine" in edited.lines()
+    assert modified(edited)
+    assert edited.nvim.funcs.execute("messages").strip() == ""
+    assert len(edited.nvim.windows) == 2

@@ -1,5 +1,6 @@
 --- Live search over all sessions in telescope, fzf-lua and snacks.nvim: one question to the server for what is typed.
 local config = require("crewlog.config")
+local names = require("crewlog.names")
 local search = require("crewlog.search")
 
 local M = {}
@@ -55,7 +56,7 @@ end
 ---@type table<string, "edit"|"split"|"vsplit"|"tab">
 local HOW = {
   default = "edit", edit = "edit", horizontal = "split", split = "split", vertical = "vsplit", vsplit = "vsplit",
-  tab = "tab", tabnew = "tab", tabedit = "tab", tabdrop = "tab",
+  tab = "tab", tabnew = "tab", tabedit = "tab", tabdrop = "tab", ["tab drop"] = "tab",
 }
 
 ---@param hit? crewlog.SearchHit
@@ -71,15 +72,19 @@ end
 function M.telescope_finder(opts)
   local live = M.live(opts)
   return setmetatable({ close = live.stop }, {
-    __call = function(_, prompt, process_result, process_complete)
+    __call = function(finder, prompt, process_result, process_complete)
       live.ask(prompt or "", function(hits)
         for _, hit in ipairs(hits) do
           local line = search.format(hit)
-          if process_result({ value = hit, display = line, ordinal = line }) then
+          -- `filename` and `text` are for the quickfix list
+          local entry = { value = hit, display = line, ordinal = line, filename = names.session(hit.session.id), text = line, finder = finder }
+          if process_result(entry) then
             return -- telescope wants no more of these
           end
         end
-        process_complete()
+        if not process_result() then -- a late end would end what was asked after it
+          process_complete()
+        end
       end)
     end,
   })
@@ -91,16 +96,19 @@ function M.telescope(opts)
   opts = opts or {}
   local actions = require("telescope.actions")
   local state = require("telescope.actions.state")
+  local finder = M.telescope_finder(opts)
   require("telescope.pickers").new(opts, {
     prompt_title = "Search sessions",
     default_text = opts.query,
-    finder = M.telescope_finder(opts),
+    finder = finder,
     sorter = require("telescope.sorters").empty(), -- the server's order
     attach_mappings = function()
       require("telescope.actions.set").select:replace(function(prompt, how)
         local entry = state.get_selected_entry()
         actions.close(prompt)
-        open(entry and entry.value, how)
+        if entry and entry.finder == finder then -- that of another picker until this one was answered
+          open(entry.value, how)
+        end
       end)
       return true
     end,
@@ -131,7 +139,7 @@ function M.fzf_lua(opts)
         live.ask(query or "", function(hits)
           for _, hit in ipairs(hits) do
             shown[#shown + 1] = hit
-            put(("%d\t%s"):format(#shown, search.format(hit)))
+            put(("%d:%s"):format(#shown, search.format(hit)))
           end
           finish()
         end)
@@ -141,7 +149,8 @@ function M.fzf_lua(opts)
       prompt = "Search sessions> ",
       exec_empty_query = false,
       previewer = false,
-      fzf_opts = { ["--delimiter"] = "\t", ["--with-nth"] = "2..", ["--no-multi"] = true },
+      func_async_callback = false, -- lines come from outside the coroutine in which versions before 2025 ask
+      fzf_opts = { ["--delimiter"] = ":", ["--with-nth"] = "2..", ["--no-multi"] = true },
       actions = {
         ["enter"] = action("edit"), ["ctrl-s"] = action("split"), ["ctrl-v"] = action("vsplit"), ["ctrl-t"] = action("tab"),
       },
@@ -149,7 +158,7 @@ function M.fzf_lua(opts)
   )
 end
 
---- The source of snacks.nvim; as options of `Snacks.picker.pick()` it may be changed and given to it as well.
+--- The source of snacks.nvim.
 ---@return table
 function M.snacks_source()
   local live ---@type crewlog.pickers.Live?
@@ -199,16 +208,22 @@ function M.snacks_source()
   }
 end
 
---- Makes `Snacks.picker.crewlog()` known.
+--- Makes `Snacks.picker.crewlog()` known, where snacks.nvim has a picker.
+---@return boolean
 function M.register_snacks()
-  require("snacks.picker.config.sources").crewlog = M.snacks_source()
+  local ok, sources = pcall(require, "snacks.picker.config.sources") -- versions before 2025 have none
+  if ok and not sources.crewlog then
+    sources.crewlog = M.snacks_source()
+  end
+  return ok
 end
 
---- Live search in snacks.nvim. `opts` may hold options of its picker.
+--- Live search in snacks.nvim. `opts` may hold options of its picker; those that its user has set for the source `crewlog` hold, too.
 ---@param opts? crewlog.pickers.Opts|table
 function M.snacks(opts)
   opts = opts or {}
-  require("snacks").picker.pick(vim.tbl_deep_extend("force", M.snacks_source(), { search = opts.query }, opts))
+  M.register_snacks()
+  require("snacks").picker.pick("crewlog", vim.tbl_extend("keep", opts, { search = opts.query }))
 end
 
 ---@type { name: crewlog.Picker, find: (fun(): any), open: fun(opts?: crewlog.pickers.Opts) }[] `find`: something, or nil or an error
@@ -216,7 +231,7 @@ M.KNOWN = {
   {
     name = "snacks",
     find = function()
-      return require("snacks").picker.pick -- versions before 2025 have no picker
+      return require("snacks").picker and M.register_snacks()
     end,
     open = M.snacks,
   },

@@ -669,11 +669,11 @@ M.focus = nil
 ---@param how? "edit"|"split"|"vsplit"|"tab"
 function M.open(session_id, entry_id, how)
   local name = names.session(session_id)
-  local buf = vim.fn.bufnr("^" .. vim.fn.escape(name, "\\[]*?{},$~") .. "$")
-  local view = M.views[buf]
-  M.focus = not view and entry_id and { name = name, entry = entry_id } or nil
+  M.focus = entry_id and { name = name, entry = entry_id } or nil
   require("crewlog.windows").open(name, how)
-  if view and entry_id then
+  local view = M.views[api.nvim_get_current_buf()]
+  if view and M.focus then -- it was not read anew
+    M.focus = nil
     local line = M.line_of(view, entry_id)
     if line then
       api.nvim_win_set_cursor(0, { line, 0 })

@@ -33,6 +33,9 @@ function M.open(name, how)
   local win = target()
   if win then
     api.nvim_set_current_win(win)
+    if how == "edit" and api.nvim_get_current_buf() == vim.fn.bufnr("^" .. vim.fn.escape(name, "\\[]*?{},$~") .. "$") then
+      return -- `:edit` would read it anew, or fail where it was changed
+    end
     local command = how == "edit" and (vim.o.hidden and "edit" or vim.bo.modified and "split" or "edit") or how
     vim.cmd(command .. " " .. escaped)
     return
