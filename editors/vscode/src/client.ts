@@ -10,6 +10,8 @@ const CRASHES = 5;
 const CRASHES_WITHIN_MS = 180_000;
 /** A server that dies at once is not started in a busy loop. */
 const FIRST_PAUSE_MS = 250;
+/** How long the Python extension may take to say which environment is selected. */
+const PYTHON_MS = 10_000;
 
 const NOTIFICATIONS: (keyof Notifications)[] = ["task/didChange", "roster/didChange", "plan/didChange", "session/didChange"];
 /** Methods that change nothing, so that asking twice does no harm. */
@@ -58,6 +60,7 @@ export class Client implements Crew, Disposable {
   private turn: Promise<void> = Promise.resolve();
   private pause: NodeJS.Timeout | undefined;
   private disposed = false;
+  private environmentChanged: Disposable | undefined;
   /** Whether a server was ready since the last restart by hand. */
   private wasReady = false;
 
@@ -115,6 +118,7 @@ export class Client implements Crew, Disposable {
   async dispose(): Promise<void> {
     this.disposed = true;
     clearTimeout(this.pause);
+    this.environmentChanged?.dispose();
     await this.queue(() => this.stop());
     this.stateChanged.dispose();
     this.reconnected.dispose();
@@ -186,11 +190,11 @@ export class Client implements Crew, Disposable {
     if (this.running !== client) return; // it died meanwhile
     this.capabilities = (client.initializeResult?.capabilities.experimental as { crewlog?: Capabilities } | undefined)?.crewlog;
     if (this.capabilities?.protocolVersion !== protocolVersion) {
-      const spoken =
-        this.capabilities === undefined ? "is no crewlog server" : `speaks version ${this.capabilities.protocolVersion} of the protocol`;
+      const problem = mismatch(command.command, this.capabilities?.protocolVersion);
       await this.stop();
       this.become("failed");
-      this.gaveUp.fire(`${command.command} ${spoken}; this extension needs version ${protocolVersion}. Update the older of the two.`);
+      this.log.error(problem);
+      this.gaveUp.fire(problem);
       return;
     }
     this.wasReady = true;
@@ -274,9 +278,10 @@ export class Client implements Crew, Disposable {
 
   private async places(): Promise<Parameters<typeof locate>[0]> {
     const folders = (workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+    const setting = settings().path;
     return {
-      setting: settings().path,
-      python: workspace.isTrusted ? await this.python(workspace.workspaceFolders?.[0]?.uri) : undefined,
+      setting,
+      python: workspace.isTrusted && setting === "" ? await this.python(workspace.workspaceFolders?.[0]?.uri) : undefined,
       path: process.env.PATH ?? "",
       barred: workspace.isTrusted ? [] : folders,
       windows: process.platform === "win32",
@@ -288,8 +293,9 @@ export class Client implements Crew, Disposable {
     const extension = extensions.getExtension<PythonExtension>("ms-python.python");
     if (extension === undefined) return undefined;
     try {
-      const { environments } = await extension.activate();
-      const found = await environments.resolveEnvironment(environments.getActiveEnvironmentPath(folder));
+      const { environments } = await inTime(extension.activate());
+      this.environmentChanged ??= environments.onDidChangeActiveEnvironmentPath?.(() => void this.restart());
+      const found = await inTime(environments.resolveEnvironment(environments.getActiveEnvironmentPath(folder)));
       return found?.executable.uri?.fsPath;
     } catch (error) {
       this.log.warn(`the Python extension does not say which environment is selected: ${error instanceof Error ? error.message : error}`);
@@ -298,9 +304,30 @@ export class Client implements Crew, Disposable {
   }
 }
 
+/** For a person: which of the two is to be updated. */
+function mismatch(command: string, spoken: number | undefined): string {
+  if (spoken === undefined) return `${command} is no crewlog server.`;
+  const todo = spoken < protocolVersion ? "Update the server: pip install --upgrade crewlog." : "Update this extension.";
+  return `${command} speaks version ${spoken} of the protocol; this extension needs version ${protocolVersion}. ${todo}`;
+}
+
+/** Views must not stay empty because another extension does not answer. */
+async function inTime<T>(answer: Thenable<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${PYTHON_MS / 1000} seconds`)), PYTHON_MS);
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** The part of the Python extension's interface that is used here. */
 interface PythonExtension {
   environments: {
+    onDidChangeActiveEnvironmentPath?(handler: () => void): Disposable;
     getActiveEnvironmentPath(resource?: Uri): { path: string };
     resolveEnvironment(path: { path: string }): Promise<{ executable: { uri?: Uri } } | undefined>;
   };

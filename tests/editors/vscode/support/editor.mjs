@@ -183,13 +183,6 @@ export class Window {
       await label.waitFor({ state: "hidden", timeout: 2000 }); // a menu does not listen in its first moments: then once more
       return true;
     });
-    // VS Code runs a row's command without the row while a view is just being filled anew; ours ask for it then
-    const question = this.page.locator(".quick-input-widget:visible input[placeholder='Pick a session']");
-    if (await question.waitFor({ timeout: 1000 }).then(() => true, () => false)) {
-      await this.page.keyboard.press("Escape");
-      await question.waitFor({ state: "hidden" });
-      await this.menu(title, text, item);
-    }
   }
 
   /** Opens the command palette with a text. A part that is still coming up may take the focus, and with it the palette, away: then once more. */
