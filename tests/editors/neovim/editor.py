@@ -79,16 +79,16 @@ class Editor:
         self.nvim.ui_attach(*size, rgb=True, ext_linegrid=True)
 
     def kill(self) -> None:
-        if _alive(self.pid):
+        if is_alive(self.pid):
             os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         try:
-            if _alive(self.pid):
+            if is_alive(self.pid):
                 if self.nvim.api.get_mode()["blocking"]:
                     self.nvim.input("<C-c>")
                 self.nvim.command("qall!", async_=True)
-                self.wait("Neovim ends", lambda: not _alive(self.pid), 10)
+                self.wait("Neovim ends", lambda: not is_alive(self.pid), 10)
         finally:
             self.kill()
             self.nvim.close()
@@ -219,7 +219,7 @@ class Editor:
         os.kill(self.server_pid(), signal.SIGKILL)
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         done, _ = os.waitpid(pid, os.WNOHANG)
         return done == 0
