@@ -471,7 +471,7 @@ test("a chain that breaks, a torn last line, a session that is gone: each says w
   const frame = await openSession(browser, server, id);
   const { page } = frame;
   await page.getByText("cannot be followed further back").waitFor();
-  assert.ok(await page.locator("#feed").getByText("the end").isVisible());
+  await page.locator("#feed").getByText("the end").waitFor();
   assert.match(await page.locator("#notice").innerText(), /The last line \(line 4, 28 bytes\) was cut off/);
   await frame.screenshot("session-broken");
   quiet(frame);
@@ -497,10 +497,11 @@ test("a chain that breaks, a torn last line, a session that is gone: each says w
 
   const gone = await session([said("user", text("still to be read"))]);
   const deleted = await openSession(browser, server, gone);
+  await deleted.page.getByText("still to be read").waitFor();
   await agent.request("session/delete", { sessionId: gone });
   await deleted.page.getByText("This session was deleted").waitFor();
   assert.ok(await deleted.page.getByText("still to be read").isVisible());
-  assert.ok(await deleted.page.getByRole("button", { name: "Restore session" }).isVisible());
+  await deleted.page.getByRole("button", { name: "Restore session" }).waitFor();
   await deleted.screenshot("session-deleted");
   quiet(deleted);
   await deleted.page.context().close();
