@@ -109,4 +109,39 @@ describe("a first window", () => {
     await until("the log is shown", async () => (await window.page.locator(".panel select").allInnerTexts()).join().includes("Crewlog"));
     assert.equal(readFileSync(`${program}.started`, "utf8"), "\n");
   });
+
+  test("a server of another version says which of the two is to be updated; the right one is used as soon as it is set", async () => {
+    const program = join(place.root, "newer");
+    const answer = JSON.stringify({ capabilities: { experimental: { crewlog: { protocolVersion: 2 } } } });
+    // Node answers initialize, and all that follows, with the same
+    writeFileSync(
+      program,
+      `#!${process.execPath}
+let text = Buffer.alloc(0);
+process.stdin.on("data", (data) => {
+  text = Buffer.concat([text, data]);
+  for (;;) {
+    const end = text.indexOf("\\r\\n\\r\\n");
+    if (end < 0) return;
+    const length = Number(/Content-Length: (\\d+)/i.exec(text.subarray(0, end).toString())[1]);
+    if (text.length < end + 4 + length) return;
+    const message = JSON.parse(text.subarray(end + 4, end + 4 + length).toString());
+    text = text.subarray(end + 4 + length);
+    if (message.method === "exit") process.exit(0);
+    if (message.id === undefined) continue;
+    const body = JSON.stringify({ jsonrpc: "2.0", id: message.id, result: ${answer} });
+    process.stdout.write(\`Content-Length: \${Buffer.byteLength(body)}\\r\\n\\r\\n\${body}\`);
+  }
+});
+`,
+    );
+    chmodSync(program, 0o755);
+    await window.command("Notifications: Clear All Notifications");
+    code.change({ "crewlog.server.path": program });
+    await window.notification("speaks version 2 of the protocol; this extension needs version 1. Update this extension.").waitFor();
+    await window.shot("newer-server");
+    await window.command("Notifications: Clear All Notifications");
+    code.change({});
+    await window.see("Tasks", "The second");
+  });
 });
