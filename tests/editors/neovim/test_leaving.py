@@ -61,9 +61,9 @@ def test_without_any_configuration(agent: Client, home: Path, project: Path, tmp
     agent.task.create("board", "One")
     script = tmp_path / "look.lua"
     script.write_text(WITHOUT_CONFIGURATION % (PATIENCE * 1000))
+    bare = ("nvim", "--headless", "-u", "NONE", "-i", "NONE", "--cmd", f"set runtimepath^={PLUGIN}")
     done = subprocess.run(
-        ["nvim", "--headless", "-u", "NONE", "-i", "NONE", "--cmd", f"set runtimepath^={PLUGIN}", "-c", "runtime plugin/crewlog.lua"]
-        + ["-c", "Crewlog tasks", "-c", f"luafile {script}"],
+        [*bare, "-c", "runtime plugin/crewlog.lua", "-c", "Crewlog tasks", "-c", f"luafile {script}"],
         cwd=project,
         env={**os.environ, "HOME": str(tmp_path), "CREWLOG_HOME": str(home)},
         capture_output=True,
