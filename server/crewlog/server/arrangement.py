@@ -270,9 +270,7 @@ class Arrangement:
         if self._subscriptions.wants_any_own_list():
             list_ids = self._workspace.list_ids()
             self._look_up_owners(list_ids)
-            found |= {
-                list_id for list_id in list_ids if self._is_wanted_list(list_id)
-            }  # one that comes later is told of by the folder above
+            found.update(filter(self._is_wanted_list, list_ids))  # one that comes later is told of by the folder above
         return found
 
     def _is_wanted_list(self, list_id: str) -> bool:

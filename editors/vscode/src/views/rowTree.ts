@@ -111,12 +111,11 @@ export class RowTree implements TreeDataProvider<Element>, Disposable {
     const { looks, below } = this.elements.take(await this.source.rows());
     // an element that is told of loses what is below it
     const alone = looks.filter((element) => !element.children?.length);
-    const moves = { looks: looks.filter((element) => element.children?.length), below };
-    const any = moves.looks.length > 0 || below.length > 0;
-    const wait = any ? this.moved + MOVES_MS - Date.now() : 0;
+    const moves = alone.length < looks.length || below.length > 0;
+    const wait = moves ? this.moved + MOVES_MS - Date.now() : 0;
     clearTimeout(this.later);
     if (wait > 0) this.later = setTimeout(() => this.refresh(), wait);
-    else if (any) this.moved = Date.now();
+    else if (moves) this.moved = Date.now();
     const told = wait > 0 ? { looks: alone, below: [] } : { looks, below };
     const elements = [...new Set([...told.looks, ...told.below])];
     if (elements.length === 0 || this.disposed) return;
