@@ -39,6 +39,8 @@ export class SessionFeed implements PageFeed {
   private subscription: string | undefined;
   private work: Promise<void> = Promise.resolve();
   private changed = false;
+  /** Whether the page has asked: until then there is nobody to be told, and what is new is read with the rest. */
+  private ready = false;
   private disposed = false;
 
   constructor(
@@ -51,6 +53,7 @@ export class SessionFeed implements PageFeed {
   handle(message: FromPage): Promise<void> {
     switch (message.type) {
       case "ready":
+        this.ready = true;
         return this.queue(() => this.reset(message.viewing ?? null, "", message.scrollTo ?? null));
       case "retry":
         return this.queue(() => this.reset(this.viewing, "", null));
@@ -100,7 +103,7 @@ export class SessionFeed implements PageFeed {
 
   /** Bursts of changes are read at once: while a read is due, another need not be. */
   private readNew(): void {
-    if (this.changed) return;
+    if (this.changed || !this.ready) return;
     this.changed = true;
     void this.queue(async () => {
       this.changed = false;
