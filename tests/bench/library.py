@@ -22,7 +22,7 @@ from crewlog.storage.sessions import SessionStore
 
 from .harness import OURS, Mark, Measured, compared, growth, interleaved, percentile, within
 from .pipes import YARDSTICKS
-from .samples import message
+from .samples import message, prompt
 
 MESSAGE = message(1_500)
 RAW_MESSAGE = json.dumps(MESSAGE).encode()
@@ -192,7 +192,7 @@ def snapshot_after_append(folder: Path, quick: bool) -> list[Measured]:
 def listing(folder: Path, quick: bool) -> list[Measured]:
     lines = 20 if quick else 130
     sizes = (5, 15, 50) if quick else (10, 100, 1_000)
-    block = b"".join(_line(number) for number in range(1, lines + 1))
+    block = _line(1, data=json.dumps(prompt()).encode()) + b"".join(_line(number) for number in range(2, lines + 1))
     colds, agains = [], []
     for sessions in sizes:
         projects = folder / f"s{sessions}"

@@ -22,3 +22,9 @@ def message(size: int) -> dict[str, Any]:
     per_piece = len(json.dumps(_CODE)) - 2
     blocks[0]["text"] = _CODE * max(1, round(missing / per_piece))
     return made
+
+
+def prompt() -> dict[str, Any]:
+    """What a session begins with: the words of a user."""
+    text = "Please rename the function total in src/a.py, and its callers too."
+    return {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": "2026-03-01T09:30:00.123456789Z"}

@@ -10,7 +10,7 @@ import msgspec
 from crewlog.storage import stopping, times
 from crewlog.storage.entries import Head, NotAnEntry, read_entry
 from crewlog.storage.listing import SessionSummary, SummaryState
-from crewlog.storage.log import Line
+from crewlog.storage.log import Block, Line
 from crewlog.storage.records import Entry, EntryKind
 from crewlog.storage.search import TOLD_AS_JSON, is_spelled_oddly, model_of, search_text
 from crewlog.storage.stats import SessionUsage, UsageCounter, may_cost
@@ -156,6 +156,9 @@ class SessionDigest(SessionSummary):
         super()._clear()
         self._counter = UsageCounter()
         self._parts.begin(0)
+
+    def _accept_block(self, block: Block) -> bool:
+        return False  # it wants to know of each line
 
     def _accepted(self, line: Line, head: Head | None) -> None:
         if not line.number % 1000:

@@ -12,7 +12,7 @@ from crewlog.storage import rawjson, times
 from crewlog.storage.entries import HEADER_ID, Head, read_head, read_header
 from crewlog.storage.errors import SessionCorrupt, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.locks import Mutex
-from crewlog.storage.log import Line, Look
+from crewlog.storage.log import Block, Line, Look
 from crewlog.storage.records import EntryKind, Header, SessionInfo
 from crewlog.storage.resuming import LogState, ResumableLog
 from crewlog.storage.snapshot import session_name
@@ -36,7 +36,16 @@ class _ListLine(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _Block(msgspec.Struct):
+class _ListEntry(msgspec.Struct, gc=False):
+    """As `_ListLine`, for most lines, of which the data is not asked for."""
+
+    kind: str | None = ""
+    id: str | None = ""
+    parent_id: str | None = ""
+    timestamp: str = ""
+
+
+class _TextBlock(msgspec.Struct):
     text: str | None = ""
 
 
@@ -46,12 +55,13 @@ class _Metadata(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     role: str | None = ""
-    content: list[_Block | None] | None = None
+    content: list[_TextBlock | None] | None = None
     metadata: _Metadata | None = None
 
 
 _NEVER = times.parse_ns(times.ZERO)
 _line_decoder = msgspec.json.Decoder(_ListLine)
+_entries_decoder = msgspec.json.Decoder(_ListEntry)
 _message_decoder = msgspec.json.Decoder(_Message)
 
 
@@ -117,7 +127,7 @@ class SessionSummary:
             self._log.forget()
             self._clear()
         try:
-            self._log.read_added(self._accept, self._accept_tail)
+            self._log.read_added(self._accept, self._accept_tail, self._accept_block)
             if self._header is None:
                 raise SessionCorrupt(self.path, 0, "empty file")
         except WouldBlock:
@@ -205,9 +215,36 @@ class SessionSummary:
         if self._header is None:
             self._accept_header(found, line)
         if found is not None:
-            self._newest.see(bytes(found.timestamp)[1:-1])
+            self._newest.see(_text_of(found.timestamp))
             self._count(found.kind or "", found.id or "", bytes(found.data))
         self._accepted(line, None)
+
+    def _accept_block(self, block: Block) -> bool:
+        """Takes what most lines are to a list all at once: decoding them together costs a third of one by one."""
+        try:
+            found = _entries_decoder.decode_lines(block.whole())
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return False
+        if len(found) != len(block.ends):
+            return False  # blank lines among them, or a value on several
+        begin = 0
+        while begin < len(found) and (self._header is None or not self._has_first):
+            self._accept(block.line(begin))
+            begin += 1
+        if begin:
+            del found[:begin]
+        kinds = [entry.kind for entry in found]
+        if EntryKind.SESSION_INFO in kinds:
+            for index in range(begin, len(block.ends)):
+                self._accept(block.line(index))
+        elif found:
+            self._messages += kinds.count(EntryKind.MESSAGE)
+            self._newest.see_all([entry.timestamp for entry in found])
+            ids = [entry.id for entry in found]
+            without = ids.count("") + ids.count(None) + ids.count(HEADER_ID)
+            self._entries += len(ids) - without
+            self._leaf_id = next((entry_id for entry_id in reversed(ids) if entry_id and entry_id != HEADER_ID), self._leaf_id)
+        return True
 
     def _accepted(self, line: Line, head: Head | None) -> None:
         """For those who want to know more of a line; `head` where it is written in the usual way, and not the header."""
@@ -238,7 +275,7 @@ class SessionSummary:
         if found is None or found.kind != EntryKind.HEADER:
             raise SessionCorrupt(self.path, line.number, "not a session file")
         self._header = read_header(found.data, self.path, line.number)
-        if times.parse_ns(bytes(found.timestamp)[1:-1].decode("ascii", "replace")) in (None, _NEVER):  # as in Go
+        if times.parse_ns(_text_of(found.timestamp).decode("ascii", "replace")) in (None, _NEVER):  # as in Go
             self._newest.see(self._header.created.encode("utf-8", "replace"))
 
     def _see_message(self, data: bytes) -> None:
@@ -275,6 +312,11 @@ def _read_line(content: bytes) -> _ListLine | None:
         msgspec.Raw(parts.get("timestamp", b"null")),
         msgspec.Raw(parts.get("data", b"")),
     )
+
+
+def _text_of(timestamp: msgspec.Raw) -> bytes:
+    """Empty where it is none."""
+    return (rawjson.decode_string(timestamp) or "").encode("utf-8", "replace")
 
 
 _PEEK = 4096
@@ -332,7 +374,7 @@ def _time_on(line: bytes) -> int:
     if head is not None:
         return times.parse_ns(head.timestamp.decode()) or 0
     found = _read_line(line)  # other programs may write it with spaces, or in another order
-    return 0 if found is None else times.parse_ns(bytes(found.timestamp)[1:-1].decode("ascii", "replace")) or 0
+    return 0 if found is None else times.parse_ns(_text_of(found.timestamp).decode("ascii", "replace")) or 0
 
 
 class NewestTime:
@@ -348,6 +390,18 @@ class NewestTime:
         moment, offset = text[:-length].replace(b",", b"."), text[-length:]
         if moment > self.by_offset.get(offset, b"") and times.is_time(text.decode("ascii", "replace")):
             self.by_offset[offset] = moment
+
+    def see_all(self, texts: list[str]) -> None:
+        """As `see` for each: where all are of one offset, only the greatest needs to be looked at."""
+        offset = texts[-1][-1:] if texts[-1].endswith("Z") else texts[-1][-6:]
+        lines = "\n".join(texts) + "\n"
+        if lines.count(offset + "\n") == len(texts) and "," not in lines:
+            latest = max([text[: -len(offset)] for text in texts]) + offset
+            if times.is_time(latest):
+                self.see(latest.encode())
+                return
+        for text in texts:
+            self.see(text.encode("utf-8", "replace"))
 
     @property
     def text(self) -> str:

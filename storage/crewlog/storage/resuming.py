@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
 
 import msgspec
 
 from crewlog.storage.errors import StorageFailed
-from crewlog.storage.log import AppendLog, Line, Look, Tail
+from crewlog.storage.log import AcceptBlock, AcceptLine, AcceptTail, AppendLog, Line, Look, Tail
 
 _SETTLED_NS = 100_000_000
 """Nanoseconds without a write after which a file's time tells all later writes from what was read: clocks of file systems tick slowly."""
@@ -98,9 +97,9 @@ class ResumableLog(AppendLog):
         """Whether something else than a line end was written behind the last record, so that it is no record any more."""
         return self._read_at_end(1, self.end) not in (b"", b"\n")
 
-    def read_added(self, accept: Callable[[Line], None], accept_tail: Callable[[Line], bool]) -> None:
+    def read_added(self, accept: AcceptLine, accept_tail: AcceptTail, accept_block: AcceptBlock | None = None) -> None:
         read_at, changed = time.time_ns(), self._change_time()
-        super().read_added(accept, accept_tail)
+        super().read_added(accept, accept_tail, accept_block)
         self._read_at, self._changed = read_at, changed
         self._print_length, self._print_digest = len(self._fingerprint), _digest(self._fingerprint)
         self._fingerprint = b""
