@@ -22,7 +22,7 @@ from crewlog.storage.sessions import SessionStore
 
 from .harness import OURS, Mark, Measured, compared, growth, interleaved, percentile, within
 from .pipes import YARDSTICKS
-from .samples import message, prompt
+from .samples import message, turn
 
 MESSAGE = message(1_500)
 RAW_MESSAGE = json.dumps(MESSAGE).encode()
@@ -67,13 +67,12 @@ def _session(folder: Path, entries: int, name: str = "s", *, compacted_at: int =
     """A session of so many entries of 2 KB; its path."""
     store = _manager(folder, name).create(str(folder))
     store.close()
-    data = json.dumps(message(1_850)).encode()
     compaction = json.dumps({"summary": "what was said"}).encode()
     with open(store.path, "ab") as file:
-        file.writelines(
-            _line(number, "compaction", compaction) if number == compacted_at else _line(number, data=data)
-            for number in range(1, entries + 1)
-        )
+        for number in range(1, entries + 1):
+            compacts = number == compacted_at
+            data = compaction if compacts else json.dumps(turn(number, 1_850)).encode()
+            file.write(_line(number, "compaction" if compacts else "message", data))
     return store.path
 
 
@@ -192,7 +191,7 @@ def snapshot_after_append(folder: Path, quick: bool) -> list[Measured]:
 def listing(folder: Path, quick: bool) -> list[Measured]:
     lines = 20 if quick else 130
     sizes = (5, 15, 50) if quick else (10, 100, 1_000)
-    block = _line(1, data=json.dumps(prompt()).encode()) + b"".join(_line(number) for number in range(2, lines + 1))
+    block = b"".join(_line(number, data=json.dumps(turn(number, 1_500)).encode()) for number in range(1, lines + 1))
     colds, agains = [], []
     for sessions in sizes:
         projects = folder / f"s{sessions}"

@@ -142,16 +142,16 @@ def test_an_overwritten_line_is_noticed_when_another_added_one_behind_it(store: 
 def test_a_log_that_changes_under_a_read_is_told_so(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         store.append_message(said(str(number)))
-    real = BlockReader.read
+    real = BlockReader.view
     reads = iter(range(10**9))
 
-    def read(self: BlockReader, offset: int, length: int) -> bytes:
+    def view(self: BlockReader, offset: int, length: int) -> memoryview:
         if next(reads) == 10:
             write_at(store.path, 200, b"\0" * 400)
         return real(self, offset, length)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BlockReader, "read", read)
+        patched.setattr(BlockReader, "view", view)
         with pytest.raises(StorageFailed, match="ESTALE"):
             store.snapshot()
     with pytest.raises(SessionCorrupt):

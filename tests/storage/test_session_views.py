@@ -232,14 +232,14 @@ def test_a_snapshot_reads_nothing_that_a_compaction_replaced(store: SessionStore
     store.append_model_change("p", "before")
     store.append_compaction("sum", [said("kept")])
     store.append_message(said("after"))
-    read: list[bytes] = []
-    real = BlockReader.read
+    read: list[memoryview] = []
+    real = BlockReader.view
 
-    def reading(self: BlockReader, offset: int, length: int) -> bytes:
+    def reading(self: BlockReader, offset: int, length: int) -> memoryview:
         read.append(real(self, offset, length))
         return read[-1]
 
-    monkeypatch.setattr(BlockReader, "read", reading)
+    monkeypatch.setattr(BlockReader, "view", reading)
     found = store.snapshot()
     assert [json.loads(bytes(raw))["content"][0]["text"] for raw in found.messages] == ["sum", "kept", "after"]
     assert found.model == "before"  # state before it still counts
@@ -251,14 +251,14 @@ def test_a_snapshot_after_an_append_reads_only_that(store: SessionStore, monkeyp
         store.append_message(said(str(number)))
     assert len(store.snapshot().messages) == 100
     store.append_message(said("new"))
-    read: list[bytes] = []
-    real = BlockReader.read
+    read: list[memoryview] = []
+    real = BlockReader.view
 
-    def reading(self: BlockReader, offset: int, length: int) -> bytes:
+    def reading(self: BlockReader, offset: int, length: int) -> memoryview:
         read.append(real(self, offset, length))
         return read[-1]
 
-    monkeypatch.setattr(BlockReader, "read", reading)
+    monkeypatch.setattr(BlockReader, "view", reading)
     assert len(store.snapshot().messages) == 101
     assert len(read) == 1
     assert store.cached_bytes > 0

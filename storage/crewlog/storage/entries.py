@@ -11,6 +11,7 @@ import msgspec
 
 from crewlog.storage import rawjson, times
 from crewlog.storage.errors import SessionCorrupt, UnsupportedVersion
+from crewlog.storage.log import Block
 from crewlog.storage.records import Entry, EntryKind, Header
 
 HEADER_ID = "h0"
@@ -44,7 +45,18 @@ class _Line(msgspec.Struct, gc=False):
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
+class UsualLine(msgspec.Struct, gc=False):
+    """As `_Line`, of which only odd ones have a timestamp that is no text."""
+
+    kind: str | None = ""
+    id: str | None = ""
+    parent_id: str | None = ""
+    timestamp: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"")
+
+
 _line_decoder = msgspec.json.Decoder(_Line)
+_usual_decoder = msgspec.json.Decoder(UsualLine)
 _text_decoder = msgspec.json.Decoder(str)
 
 
@@ -79,6 +91,25 @@ def read_head(line: bytes) -> Head | None:
         return None  # there is more in it, or something odd
     kind, entry_id, parent_id, timestamp = match.groups(b"")
     return Head(sys.intern(kind.decode()), entry_id.decode(), parent_id.decode(), timestamp, data_at)
+
+
+def decode_block(block: Block) -> list[UsualLine] | None:
+    """The entries on the lines of a block, decoded together, which takes a third of what it takes one by one. None where one of the
+    lines is odd, so that each must be looked at by itself.
+    """
+    try:
+        found = _usual_decoder.decode_lines(block.whole())
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(found) != len(block.ends) or not block.looks_like_objects():
+        return None  # blank lines among them, a value on several lines, or several on one
+    return found
+
+
+def usual_head(kind: str, entry_id: str, parent_id: str, timestamp: str) -> bytes:
+    """What codebot and Crewlog write before an entry's data, for texts that need no escapes."""
+    parent = f',"parent_id":"{parent_id}"' if parent_id else ""
+    return f'{{"kind":"{kind}","id":"{entry_id}"{parent},"timestamp":"{timestamp}","data":'.encode()
 
 
 def timestamp_in(start: bytes) -> str:

@@ -225,8 +225,8 @@ class SessionSummary:
             found = _entries_decoder.decode_lines(block.whole())
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return False
-        if len(found) != len(block.ends):
-            return False  # blank lines among them, or a value on several
+        if len(found) != len(block.ends) or not block.looks_like_objects():
+            return False  # as in `decode_block`
         begin = 0
         while begin < len(found) and (self._header is None or not self._has_first):
             self._accept(block.line(begin))

@@ -83,6 +83,15 @@ class Block(msgspec.Struct, gc=False):
         """The lines, and nothing behind them."""
         return memoryview(self.content)[: self.ends[-1]]
 
+    def looks_like_objects(self) -> bool:
+        """Whether each line begins with `{` and ends with `}`. Of lines that are JSON together, none then is a part of a value: between
+        those two JSON wants a comma, and a string holds no line end.
+        """
+        begins = set(map(self.content.__getitem__, [0, *self.ends[:-1]]))
+        return begins == _OPENING and set(map(self.content.__getitem__, [end - 2 for end in self.ends])) == _CLOSING
+
+
+_OPENING, _CLOSING = {ord("{")}, {ord("}")}
 
 AcceptLine = Callable[[Line], None]
 AcceptTail = Callable[[Line], bool]
@@ -480,7 +489,7 @@ class BlockReader:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._block = b""
+        self._block = memoryview(b"")
         self._start = 0
         try:
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -488,20 +497,19 @@ class BlockReader:
             raise StorageFailed.from_os(error, path) from error
 
     def read(self, offset: int, length: int) -> bytes:
+        return bytes(self.view(offset, length))
+
+    def view(self, offset: int, length: int) -> memoryview:
+        """Without a copy: as long as it is held, so is the block that it was read with."""
         at = offset - self._start
-        if at >= 0 and at + length <= len(self._block):
-            return self._block[at : at + length]
-        try:
-            if length >= BLOCK:
-                content = os.pread(self._descriptor, length, offset)
-            else:
-                self._block, self._start = os.pread(self._descriptor, BLOCK, offset), offset
-                content = self._block[:length]
-        except OSError as error:
-            raise StorageFailed.from_os(error, self._path) from error
-        if len(content) < length:
-            raise StorageFailed(self._path, "ESTALE", "the file became shorter while it was read; read it anew")
-        return content
+        if at < 0 or at + length > len(self._block):
+            try:
+                self._block, self._start, at = memoryview(os.pread(self._descriptor, max(length, BLOCK), offset)), offset, 0
+            except OSError as error:
+                raise StorageFailed.from_os(error, self._path) from error
+            if len(self._block) < length:
+                raise StorageFailed(self._path, "ESTALE", "the file became shorter while it was read; read it anew")
+        return self._block[at : at + length]
 
     def close(self) -> None:
         os.close(self._descriptor)

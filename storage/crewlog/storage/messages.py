@@ -65,6 +65,10 @@ class _Usage(msgspec.Struct, gc=False):
     cost: _Cost | None = None
 
 
+class _Metadata(msgspec.Struct, gc=False):
+    tool_call_id: msgspec.Raw = _ABSENT
+
+
 class _Message(msgspec.Struct, gc=False):
     """As strict as Go's `agentcore.Message`: what it would refuse is no message here either. Long texts are told to be texts by their
     first byte, and not decoded.
@@ -74,7 +78,7 @@ class _Message(msgspec.Struct, gc=False):
     content: list[_Block | None] | None = None
     stop_reason: str | None = ""
     usage: _Usage | None = None
-    metadata: dict[str, msgspec.Raw] | None = None
+    metadata: _Metadata | None = None
     timestamp: str | None = None
 
 
@@ -130,23 +134,28 @@ _NO_TIME = "an RFC 3339 time was expected, such as 2026-03-01T09:30:00Z"
 
 def _calls(content: list[_Block | None]) -> tuple[str, ...]:
     calls: tuple[str, ...] = _NO_CALLS
-    for index, block in enumerate(content):
+    for block in content:
         if block is None:
             continue
         if not ((block.text is _ABSENT or _is_text(block.text)) and (block.thinking is _ABSENT or _is_text(block.thinking))):
-            raise NotAMessage(f".content[{index}].{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
-        if block.tool_call is not None:
-            _check_call(block.tool_call, f".content[{index}].tool_call")
-            calls = (*calls, block.tool_call.id or "")
+            raise NotAMessage(f"{_place(content, block)}.{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
+        call = block.tool_call
+        if call is not None:
+            if not (call.args_raw_text is call.args_parse_error is call.thought_signature is _ABSENT):
+                _check_call(call, f"{_place(content, block)}.tool_call")
+            calls = (*calls, call.id or "")
         if block.image is not None:
-            _check_image(block.image, f".content[{index}].image")
+            _check_image(block.image, f"{_place(content, block)}.image")
     return calls
+
+
+def _place(content: list[_Block | None], block: _Block) -> str:
+    return f".content[{next(index for index, other in enumerate(content) if other is block)}]"
 
 
 def _check_call(call: _ToolCall, path: str) -> None:
     for name in ("args_raw_text", "args_parse_error", "thought_signature"):
-        raw = getattr(call, name)
-        if raw is not _ABSENT and not _is_text(raw):
+        if not _is_text(getattr(call, name)):
             raise NotAMessage(f"{path}.{name}", "a string was expected")
 
 
@@ -165,10 +174,10 @@ _FIRST_BYTES = b'"n'
 
 
 def _answers(message: _Message) -> str | None:
-    if message.role != "tool" or not message.metadata:
+    if message.role != "tool" or message.metadata is None:
         return None
-    raw = message.metadata.get("tool_call_id")
-    return None if raw is None else rawjson.decode_string(raw)
+    raw = message.metadata.tool_call_id
+    return None if raw is _ABSENT else rawjson.decode_string(raw)
 
 
 def _told(error: msgspec.ValidationError, path: str) -> NotAMessage:
@@ -331,11 +340,13 @@ def repair(messages: Iterable[bytes | msgspec.Raw]) -> list[msgspec.Raw]:
 
 def add_message(sequence: MessageSequence, raw: bytes | msgspec.Raw) -> None:
     """Adds a message if it is one; a JSON null counts as an empty message, as in Go."""
-    shape = message_shape(raw)
-    if shape is not None:
+    try:
+        shape = read_shape(raw)
+    except (NotAMessage, rawjson.Invalid):
+        if bytes(raw).strip() == b"null":
+            sequence.add(msgspec.Raw(_NULL_MESSAGE), _NO_SHAPE)
+    else:
         sequence.add(raw if isinstance(raw, msgspec.Raw) else msgspec.Raw(raw), shape)
-    elif bytes(raw).strip() == b"null":
-        sequence.add(msgspec.Raw(_NULL_MESSAGE), _NO_SHAPE)
 
 
 _NO_SHAPE = MessageShape("", _NO_CALLS, None)

@@ -27,6 +27,7 @@ _SCALAR = re.compile(
     rb"|true|false|null"
 )
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_text_decoder = msgspec.json.Decoder(str)
 _raw_decoder = msgspec.json.Decoder(msgspec.Raw)
 _members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _elements_decoder = msgspec.json.Decoder(list[msgspec.Raw])
@@ -143,13 +144,13 @@ def encode_string(text: str) -> bytes:
 
 def decode_string(raw: bytes | msgspec.Raw) -> str | None:
     """The text of a JSON string, None when `raw` is of another type. Bytes that are not UTF-8 read as U+FFFD, as in Go."""
+    try:
+        return _text_decoder.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
     data = bytes(raw).strip(b" \t\r\n")
     if data[:1] != b'"':
         return None
-    try:
-        return msgspec.json.decode(data, type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
     try:
         text = json.loads(decode_utf8(data))
     except ValueError:

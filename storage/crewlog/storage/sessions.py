@@ -116,7 +116,7 @@ class SessionStore:
         if look is not Look.GREW:
             self._forget()
         known = len(self._tree.nodes)
-        self._log.read_added(self._accept, self._accept_tail)
+        self._log.read_added(self._accept, self._accept_tail, self._tree.add_block)
         if self._tree.header is None:
             tree = self._tree
             self._forget()
@@ -373,13 +373,16 @@ class SessionStore:
 
     def _reduce(self, reduction: Reduction, chain: list[Node]) -> None:
         wanted = self._not_replaced(chain)
-        if sum(node.length for node in wanted) > LONG_READ:
+        size = sum([node.length for node in wanted])
+        if size > LONG_READ:
             require_waiting()
+        lie_together = bool(wanted) and wanted[-1].offset + wanted[-1].length - wanted[0].offset < 2 * size
         reader = BlockReader(self.path)
+        read = reader.view if lie_together else reader.read  # views hold what lies between them too
         try:
             for node in wanted:
                 if node.kind == EntryKind.MESSAGE and node.data_at:
-                    reduction.feed_message(reader.read(node.offset + node.data_at, node.length - node.data_at - 1))
+                    reduction.feed_message(msgspec.Raw(read(node.offset + node.data_at, node.length - node.data_at - 1)))
                 else:
                     reduction.feed(read_entry(reader.read(node.offset, node.length)))
         finally:

@@ -54,7 +54,7 @@ class Reduction:
         if handler is not None and (len(memoryview(entry.data)) or entry.kind == EntryKind.COMPACTION):
             handler(self, entry)
 
-    def feed_message(self, data: bytes) -> None:
+    def feed_message(self, data: msgspec.Raw) -> None:
         """The same for the data of a message, where nothing else of the entry is known."""
         add_message(self.messages, data)
 

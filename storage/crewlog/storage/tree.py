@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
 
-from crewlog.storage.entries import HEADER_ID, read_entry, read_head, read_header
+from crewlog.storage.entries import HEADER_ID, decode_block, read_entry, read_head, read_header, usual_head
 from crewlog.storage.errors import EntryNotFound, SessionCorrupt
-from crewlog.storage.log import Line
+from crewlog.storage.log import Block, Line
 from crewlog.storage.records import EntryKind, Header
 
 
@@ -58,6 +60,28 @@ class EntryTree:
                 return
             self.header = read_header(read_entry(line.content).data, self.path, line.number)
         self.put(node)
+
+    def add_block(self, block: Block) -> bool:
+        """Adds the entries on all lines of a block; False, and none, where one of the lines is odd. Raises as `add`, before it adds any."""
+        nodes = read_nodes(block)
+        if nodes is None:
+            return False
+        if nodes[0].id == HEADER_ID:
+            self.add(block.line(0))
+            del nodes[0]
+        leaf_id = self.leaf_id
+        for node in nodes:
+            if node.parent_id == leaf_id:
+                node.parent_id = leaf_id  # as in `add`
+            leaf_id = node.id
+        added = {node.id: node for node in nodes}
+        if len(added) == len(nodes) and self.nodes.keys().isdisjoint(added):
+            self.nodes.update(added)
+            self.leaf_id = leaf_id
+        else:
+            for node in nodes:
+                self.put(node)
+        return True
 
     def put(self, node: Node) -> None:
         """Adds the entry that stands last in the file."""
@@ -116,3 +140,22 @@ def read_node(line: Line) -> Node:
         return Node(head.id, head.parent_id, head.kind, line.offset, len(line.content), head.data_at)
     entry = read_entry(line.content)
     return Node(entry.id, entry.parent_id, entry.kind, line.offset, len(line.content), 0)
+
+
+def read_nodes(block: Block) -> list[Node] | None:
+    """The entries on the lines of a block; None where one of the lines is odd, or a header that is not the first of them."""
+    entries = decode_block(block)
+    if entries is None:
+        return None
+    nodes = []
+    begin = 0
+    for entry, end in zip(entries, block.ends):
+        kind, entry_id, parent_id = entry.kind or "", entry.id, entry.parent_id or ""
+        if not entry_id or (entry_id == HEADER_ID and begin):
+            return None
+        head = usual_head(kind, entry_id, parent_id, entry.timestamp)
+        length = end - begin - 1
+        usual = len(head) + len(memoryview(entry.data)) + 1 == length and block.content.startswith(head, begin)
+        nodes.append(Node(entry_id, parent_id, sys.intern(kind), block.offset + begin, length, len(head) if usual else 0))
+        begin = end
+    return nodes
