@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from enum import Enum
 from functools import cached_property, partial
+from operator import itemgetter
 
 import msgspec
 
@@ -87,11 +88,13 @@ class Block(msgspec.Struct, gc=False):
         """Whether each line begins with `{` and ends with `}`. Of lines that are JSON together, none then is a part of a value: between
         those two JSON wants a comma, and a string holds no line end.
         """
-        begins = set(map(self.content.__getitem__, [0, *self.ends[:-1]]))
-        return begins == _OPENING and set(map(self.content.__getitem__, [end - 2 for end in self.ends])) == _CLOSING
+        opening = itemgetter(0, 0, *self.ends[:-1])  # of two indices or more it makes a tuple
+        closing = itemgetter(-1, *[end - 2 for end in self.ends])
+        whole = self.whole()
+        return set(opening(whole)) == _OPENING and set(closing(whole)) == _CLOSING
 
 
-_OPENING, _CLOSING = {ord("{")}, {ord("}")}
+_OPENING, _CLOSING = {ord("{")}, {ord("}"), ord("\n")}
 
 AcceptLine = Callable[[Line], None]
 AcceptTail = Callable[[Line], bool]
