@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from crewlog.storage import task_claims
+from crewlog.storage import collector, task_claims
 from crewlog.storage.errors import InvalidArgument, StorageError, StorageFailed, TaskNotFound
 from crewlog.storage.high_water_mark import read_high_water_mark
 from crewlog.storage.ledger import Line, Taking
@@ -296,8 +296,9 @@ class TaskBoard:
         changed, gone = folder.changed_files()
         for name in gone:
             self._forget_file(name)
-        for name in changed:
-            self._read_file(name)
+        with collector.resting():
+            for name in changed:
+                self._read_file(name)
 
     def _look_at(self, name: str) -> bool:
         """Whether the file was another than before."""

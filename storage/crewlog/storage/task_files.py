@@ -68,13 +68,17 @@ def decode_task(content: bytes) -> Task:
         active_form=found.active_form or "",
         status=found.status or "",
         owner=found.owner or "",
-        blocks=[item or "" for item in found.blocks or ()],
-        blocked_by=[item or "" for item in found.blocked_by or ()],
+        blocks=_texts(found.blocks),
+        blocked_by=_texts(found.blocked_by),
         metadata=found.metadata or {},
         completed_at=found.completed_at or "",
         extra=extra,
         source=content.strip(),
     )
+
+
+def _texts(items: list[str | None] | None) -> list[str]:
+    return [item or "" for item in items] if items else []
 
 
 def _decode(content: bytes) -> tuple[_TaskDocument, dict[str, msgspec.Raw]]:

@@ -72,7 +72,9 @@ class TaskIndex:
                 heapq.heapify(self._heap)
 
     def is_claimable(self, task: Task) -> bool:
-        return task.status != TaskStatus.COMPLETED and not self._owner_of(task) and not open_blockers(task, self.tasks)
+        if task.status == TaskStatus.COMPLETED or self._owner_of(task):
+            return False
+        return not task.blocked_by or not open_blockers(task, self.tasks)
 
     def first_claimable(self, match: Mapping[str, msgspec.Raw] | None = None, but: Container[str] = ()) -> Task | None:
         """The claimable task of the lowest id, `but` those; with `match` the lowest whose metadata has those keys and values."""
