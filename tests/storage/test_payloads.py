@@ -109,7 +109,8 @@ def test_what_msgspec_cannot_lay_out_is_laid_out_alike(document: str) -> None:
         expected = msgspec.json.format(b'{"a":' + raw + b',"b":[[],{},"x"]}', indent=2)
     except (msgspec.DecodeError, RecursionError):
         return
-    assert rawjson.indent(b'{"a":' + raw + b',"b":[[],{},"\\ud800"]}') == expected.replace(b'"x"', b'"\\ud800"')
+    before, _, after = expected.rpartition(b'"x"')
+    assert rawjson.indent(b'{"a":' + raw + b',"b":[[],{},"\\ud800"]}') == before + b'"\\ud800"' + after
 
 
 @LIMITS
