@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,23 @@ def test_a_long_read_is_asked_to_stop() -> None:
         with pytest.raises(stopping.Stopped):
             stopping.check()
     stopping.check()
+
+
+def test_a_long_read_steps_aside_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a thread that waits for Python's lock beside one that makes many short system calls may wait for long."""
+    slept: list[float] = []
+    now = time.perf_counter()
+    clock = (now + number / 10_000 for number in itertools.count())  # a tenth of a millisecond passes from look to look
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    for _ in range(100):
+        stopping.keep_going()
+    assert not slept, "nobody is beside a read that cannot be stopped"
+    with stopping.asked_by(lambda: False):
+        for _ in range(1_000):
+            stopping.check()
+    assert 50 <= len(slept) <= 110
+    assert all(0 < seconds < 0.001 for seconds in slept)
 
 
 def test_waiting_is_forbidden_for_a_while_only() -> None:
