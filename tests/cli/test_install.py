@@ -60,7 +60,7 @@ def test_nothing_is_put_into_other_people_s_namespaces(installed: Path) -> None:
     assert files
     assert {name.split("/")[0] for name in files} <= {"crewlog", "..", f"crewlog-{_version(listed.stdout)}.dist-info"}
     assert "crewlog/storage/py.typed" in files
-    assert not any("test" in name for name in files)
+    assert not any("test" in name for name in files if not name.endswith(".pyc"))  # those may be kept in any place
 
 
 def _version(shown: str) -> str:
