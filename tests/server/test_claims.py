@@ -466,7 +466,7 @@ def test_a_completed_task_is_renewed_no_more_and_whoever_opens_it_may_take_it(cl
 @pytest.mark.parametrize("status", ["completed", "deleted"])
 def test_a_task_that_somebody_else_ends_is_renewed_no_more(client: RawClient, other: RawClient, home: Path, status: str) -> None:
     create(client)
-    claim_next(client, "a", leaseMs=300)
+    claim_next(client, "a", leaseMs=3_000)
     assert client.request("crewlog/status")["counters"]["leases"] == 1
     other.request("task/update", {"listId": "x", "id": "1", "status": status})
     client.wait_until(lambda: client.request("crewlog/status")["counters"]["leases"] == 0)
