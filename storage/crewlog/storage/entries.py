@@ -57,7 +57,6 @@ class UsualLine(msgspec.Struct, gc=False):
 
 _line_decoder = msgspec.json.Decoder(_Line)
 _usual_decoder = msgspec.json.Decoder(UsualLine)
-_text_decoder = msgspec.json.Decoder(str)
 
 
 class Head(msgspec.Struct, gc=False):
@@ -132,10 +131,8 @@ def read_entry(line: bytes) -> Entry:
 
 
 def _timestamp(raw: msgspec.Raw) -> str:
-    try:
-        return _text_decoder.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return rawjson.decode_string(raw) or times.ZERO
+    text = rawjson.decode_string(raw)
+    return times.ZERO if text is None else text
 
 
 def _read_slowly(line: bytes) -> _Line:

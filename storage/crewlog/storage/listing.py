@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, Head, read_head, read_header
+from crewlog.storage.entries import HEADER_ID, Head, decode_block, read_head, read_header
 from crewlog.storage.errors import SessionCorrupt, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.locks import Mutex
 from crewlog.storage.log import Block, Line, Look
@@ -36,15 +36,6 @@ class _ListLine(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _ListEntry(msgspec.Struct, gc=False):
-    """As `_ListLine`, for most lines, of which the data is not asked for."""
-
-    kind: str | None = ""
-    id: str | None = ""
-    parent_id: str | None = ""
-    timestamp: str = ""
-
-
 class _TextBlock(msgspec.Struct):
     text: str | None = ""
 
@@ -61,7 +52,6 @@ class _Message(msgspec.Struct):
 
 _NEVER = times.parse_ns(times.ZERO)
 _line_decoder = msgspec.json.Decoder(_ListLine)
-_entries_decoder = msgspec.json.Decoder(_ListEntry)
 _message_decoder = msgspec.json.Decoder(_Message)
 
 
@@ -215,18 +205,14 @@ class SessionSummary:
         if self._header is None:
             self._accept_header(found, line)
         if found is not None:
-            self._newest.see(_text_of(found.timestamp))
+            self._newest.see(_text_of(found.timestamp).encode("utf-8", "replace"))
             self._count(found.kind or "", found.id or "", bytes(found.data))
         self._accepted(line, None)
 
     def _accept_block(self, block: Block) -> bool:
-        """Takes what most lines are to a list all at once: decoding them together costs a third of one by one."""
-        try:
-            found = _entries_decoder.decode_lines(block.whole())
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = decode_block(block)
+        if found is None:
             return False
-        if len(found) != len(block.ends) or not block.looks_like_objects():
-            return False  # as in `decode_block`
         begin = 0
         while begin < len(found) and (self._header is None or not self._has_first):
             self._accept(block.line(begin))
@@ -275,7 +261,7 @@ class SessionSummary:
         if found is None or found.kind != EntryKind.HEADER:
             raise SessionCorrupt(self.path, line.number, "not a session file")
         self._header = read_header(found.data, self.path, line.number)
-        if times.parse_ns(_text_of(found.timestamp).decode("ascii", "replace")) in (None, _NEVER):  # as in Go
+        if times.parse_ns(_text_of(found.timestamp)) in (None, _NEVER):  # as in Go
             self._newest.see(self._header.created.encode("utf-8", "replace"))
 
     def _see_message(self, data: bytes) -> None:
@@ -314,9 +300,9 @@ def _read_line(content: bytes) -> _ListLine | None:
     )
 
 
-def _text_of(timestamp: msgspec.Raw) -> bytes:
+def _text_of(timestamp: msgspec.Raw) -> str:
     """Empty where it is none."""
-    return (rawjson.decode_string(timestamp) or "").encode("utf-8", "replace")
+    return rawjson.decode_string(timestamp) or ""
 
 
 _PEEK = 4096
@@ -374,7 +360,7 @@ def _time_on(line: bytes) -> int:
     if head is not None:
         return times.parse_ns(head.timestamp.decode()) or 0
     found = _read_line(line)  # other programs may write it with spaces, or in another order
-    return 0 if found is None else times.parse_ns(_text_of(found.timestamp).decode("ascii", "replace")) or 0
+    return 0 if found is None else times.parse_ns(_text_of(found.timestamp)) or 0
 
 
 class NewestTime:

@@ -500,19 +500,23 @@ class BlockReader:
             raise StorageFailed.from_os(error, path) from error
 
     def read(self, offset: int, length: int) -> bytes:
-        return bytes(self.view(offset, length))
+        return bytes(self.view(offset, length)) if length < BLOCK else self._read(offset, length, length)  # a long one is held once
 
     def view(self, offset: int, length: int) -> memoryview:
         """Without a copy: as long as it is held, so is the block that it was read with."""
         at = offset - self._start
         if at < 0 or at + length > len(self._block):
-            try:
-                self._block, self._start, at = memoryview(os.pread(self._descriptor, max(length, BLOCK), offset)), offset, 0
-            except OSError as error:
-                raise StorageFailed.from_os(error, self._path) from error
-            if len(self._block) < length:
-                raise StorageFailed(self._path, "ESTALE", "the file became shorter while it was read; read it anew")
+            self._block, self._start, at = memoryview(self._read(offset, max(length, BLOCK), length)), offset, 0
         return self._block[at : at + length]
+
+    def _read(self, offset: int, length: int, at_least: int) -> bytes:
+        try:
+            content = os.pread(self._descriptor, length, offset)
+        except OSError as error:
+            raise StorageFailed.from_os(error, self._path) from error
+        if len(content) < at_least:
+            raise StorageFailed(self._path, "ESTALE", "the file became shorter while it was read; read it anew")
+        return content
 
     def close(self) -> None:
         os.close(self._descriptor)

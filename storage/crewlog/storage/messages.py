@@ -138,18 +138,18 @@ def _calls(content: list[_Block | None]) -> tuple[str, ...]:
         if block is None:
             continue
         if not ((block.text is _ABSENT or _is_text(block.text)) and (block.thinking is _ABSENT or _is_text(block.thinking))):
-            raise NotAMessage(f"{_place(content, block)}.{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
+            raise NotAMessage(f"{_path_of(content, block)}.{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
         call = block.tool_call
         if call is not None:
             if not (call.args_raw_text is call.args_parse_error is call.thought_signature is _ABSENT):
-                _check_call(call, f"{_place(content, block)}.tool_call")
+                _check_call(call, f"{_path_of(content, block)}.tool_call")
             calls = (*calls, call.id or "")
         if block.image is not None:
-            _check_image(block.image, f"{_place(content, block)}.image")
+            _check_image(block.image, f"{_path_of(content, block)}.image")
     return calls
 
 
-def _place(content: list[_Block | None], block: _Block) -> str:
+def _path_of(content: list[_Block | None], block: _Block) -> str:
     return f".content[{next(index for index, other in enumerate(content) if other is block)}]"
 
 
