@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 
+from crewlog.server.awake import new_event_loop
 from crewlog.server.connection import Connection
 from crewlog.server.lifecycle import Options
 from crewlog.server.parent import ParentWatch
@@ -26,7 +27,9 @@ def serve(streams: Streams, options: Options) -> int:
     """Serves the client until it is done; the exit code: 0 after shutdown or a signal, else 1."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     _allow_more_descriptors()
-    code = asyncio.run(_run(streams, options))
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    code = loop.run_until_complete(_run(streams, options))
     logging.shutdown()
     sys.stderr.flush()
     os._exit(code)  # a thread that waits for a lock somebody holds is no reason to stay
