@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import cmp_to_key
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crewlog.storage import files, times
 from crewlog.storage.errors import AlreadyClaimed, AlreadyResolved, Blocked, DependencyCycle, InvalidArgument, StorageError, TaskNotFound
@@ -287,6 +290,13 @@ def test_order_of_ids(shared: Path) -> None:
     sort_tasks_by_id(tasks)
     ours = [task.id for task in tasks]
     assert [id for id in ours if id not in ("7", "007")] == [id for id in theirs["sorted"] if id not in ("7", "007")]
+
+
+@given(st.lists(st.one_of(st.integers(0, 10**20).map(str), st.sampled_from(["", "007", "7", "-7", "+7", "١٢", "a", "9" * 18, "9" * 19]))))
+def test_ids_that_are_all_numbers_are_sorted_as_any_others(ids: list[str]) -> None:
+    tasks = [Task(id=id) for id in ids]
+    sort_tasks_by_id(tasks)
+    assert [task.id for task in tasks] == sorted(ids, key=cmp_to_key(compare_task_ids))
 
 
 def test_errors_are_ours() -> None:

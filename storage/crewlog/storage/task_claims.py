@@ -67,7 +67,10 @@ class TaskClaims:
 
     def schedule(self, task_id: str) -> None:
         """Has the ends of the task's leases come up in `lapsed`."""
-        for taking in self.takings.get(task_id, {}).values():
+        takings = self.takings.get(task_id)
+        if takings is None:
+            return
+        for taking in takings.values():
             left = taking.lapses_in()
             if left is not None:
                 heapq.heappush(self._lapses, (now() + left, task_id))

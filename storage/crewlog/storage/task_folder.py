@@ -38,6 +38,8 @@ _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 """Not to wait for the other end of what turns out to be a pipe."""
 
 Stamp = tuple[int, int, int]
+_UNREAD: Stamp = (0, 0, 0)
+"""The stamp of no file."""
 
 
 class FileState(msgspec.Struct, gc=False):
@@ -111,11 +113,15 @@ class TaskFolder:
         changed: list[str] = []
         try:
             with os.scandir(self.path) as entries:
-                names = [entry.name for entry in entries]
+                names = sorted(entry.name for entry in entries)
             for name in names:
                 known = self.files.get(name)
                 if known is None:
-                    if is_task_file(name):
+                    number = _number_of(name)
+                    if number is not None:
+                        self.highest_number = max(self.highest_number, number)
+                        self.files[name] = FileState(_UNREAD, None)
+                        found.add(name)
                         changed.append(name)
                     continue
                 stamp = self._stamp(name)
@@ -129,7 +135,7 @@ class TaskFolder:
             raise StorageFailed.from_os(error, self.path) from error
         if len(changed) > _MANY:
             require_waiting()
-        return sorted(changed), [name for name in self.files if name not in found]
+        return changed, [name for name in self.files if name not in found]
 
     def is_current(self, name: str) -> bool:
         """Whether the file is as it was read; one `stat`."""
@@ -180,7 +186,7 @@ class TaskFolder:
 
     def _note(self, name: str, stamp: Stamp, task_id: str | None) -> None:
         if name not in self.files:
-            self.highest_number = max(self.highest_number, parse_task_number(name[: -len(SUFFIX)]) or 0)
+            self.highest_number = max(self.highest_number, _number_of(name) or 0)
         self.files[name] = FileState(stamp, task_id)
 
     def forget(self, name: str) -> str | None:
@@ -340,4 +346,8 @@ class TaskFolder:
 
 def is_task_file(name: str) -> bool:
     """Files named by a whole number; others are not tasks (`abc.json`, `1 (copy).json`, `1.json.bak`, hidden ones)."""
-    return name.endswith(SUFFIX) and parse_task_number(name[: -len(SUFFIX)]) is not None
+    return _number_of(name) is not None
+
+
+def _number_of(name: str) -> int | None:
+    return parse_task_number(name[: -len(SUFFIX)]) if name.endswith(SUFFIX) else None

@@ -24,6 +24,8 @@ class TaskIndex:
         self._waiting_for: dict[str, set[str]] = {}
         self._claimable: set[str] = set()
         self._heap: list[tuple[_Key, str]] = []
+        self._unsorted: list[str] = []
+        """Claimable tasks that are not in the heap yet: who only reads a list needs no order among them."""
         self.counts: dict[str, int] = {}
         """Tasks by status."""
 
@@ -53,6 +55,7 @@ class TaskIndex:
         self._waiting_for.clear()
         self._claimable.clear()
         self._heap.clear()
+        self._unsorted.clear()
         self.counts.clear()
 
     def _count(self, task: Task | None, change: int) -> None:
@@ -66,10 +69,9 @@ class TaskIndex:
             self._claimable.discard(task_id)
         elif task_id not in self._claimable:
             self._claimable.add(task_id)
-            heapq.heappush(self._heap, (task_id_key(task_id), task_id))
-            if len(self._heap) > 2 * len(self._claimable) + STALE_KEPT:
-                self._heap = [(task_id_key(id), id) for id in self._claimable]
-                heapq.heapify(self._heap)
+            self._unsorted.append(task_id)
+            if len(self._heap) + len(self._unsorted) > 2 * len(self._claimable) + STALE_KEPT:
+                self._heap, self._unsorted = [], list(self._claimable)
 
     def is_claimable(self, task: Task) -> bool:
         if task.status == TaskStatus.COMPLETED or self._owner_of(task):
@@ -80,12 +82,23 @@ class TaskIndex:
         """The claimable task of the lowest id, `but` those; with `match` the lowest whose metadata has those keys and values."""
         if match or but:
             return next((task for task in self.claimable() if task.id not in but and _matches(task, match or {})), None)
+        self._sort_in()
         while self._heap:
             task_id = self._heap[0][1]
             if task_id in self._claimable:
                 return self.tasks[task_id]
             heapq.heappop(self._heap)
         return None
+
+    def _sort_in(self) -> None:
+        fresh = [(task_id_key(task_id), task_id) for task_id in self._unsorted]
+        self._unsorted = []
+        if len(fresh) > len(self._heap):
+            self._heap += fresh
+            heapq.heapify(self._heap)
+        else:
+            for item in fresh:
+                heapq.heappush(self._heap, item)
 
     def claimable(self) -> Iterator[Task]:
         """All claimable tasks by id."""

@@ -43,7 +43,16 @@ def compare_task_ids(a: str, b: str) -> int:
 
 def sort_tasks_by_id(tasks: list[Task]) -> None:
     """Sorts in place. Go: SortTasksByID."""
-    tasks.sort(key=lambda task: task_id_key(task.id))
+    if _are_all_digits([task.id for task in tasks]):
+        tasks.sort(key=lambda task: int(task.id))
+    else:
+        tasks.sort(key=lambda task: task_id_key(task.id))
+
+
+def _are_all_digits(ids: list[str]) -> bool:
+    """Whether all stand for small numbers, as nearly always: then they compare as those do."""
+    digits = "".join(ids)
+    return digits.isascii() and digits.isdigit() and "" not in ids and len(max(ids, key=len)) < 19
 
 
 def check_lease_ms(lease_ms: object) -> int:
