@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from crewlog.storage import rawjson, stopping, times
+from crewlog.storage import collector, rawjson, stopping, times
 from crewlog.storage.entries import HEADER_ID, VERSION, new_id, write_entry
 from crewlog.storage.errors import SessionCorrupt, SessionNotFound, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.files import POWER, Durability, unlink_quietly
@@ -199,13 +199,14 @@ class SessionManager:
         """Brings in what another process, or another time, knew of logs that were not looked at yet."""
         if self._known is None or self._asked_about.issuperset(names):
             return
-        known = self._known(self.dir)
-        with self._mutex:
-            self._asked_about = set(names)
-            for name in names:
-                state = known.get(name)
-                if state is not None and name not in self._summaries:
-                    self._summaries[name] = SessionSummary(self._path(name), state)
+        with collector.resting():
+            known = self._known(self.dir)
+            with self._mutex:
+                self._asked_about = set(names)
+                for name in names:
+                    state = known.get(name)
+                    if state is not None and name not in self._summaries:
+                        self._summaries[name] = SessionSummary(self._path(name), state)
 
     def _path(self, name: str) -> str:
         return f"{self.dir}{os.sep}{name}"
