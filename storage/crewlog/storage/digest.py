@@ -26,7 +26,7 @@ EARLIEST, LATEST = -(2**63), 2**63 - 1
 
 class Part(msgspec.Struct):
     """Lines of a log, from byte `start` to `stop`, and what they are found by. `first`, `last`: the earliest and the latest time in them,
-    in nanoseconds since 1970; `first` is after `last` where there is none.
+    in nanoseconds since 1970; `first` is after `last` where there is none. `plain`: whether nothing in them is spelled oddly.
     """
 
     start: int
@@ -36,6 +36,7 @@ class Part(msgspec.Struct):
     words: str
     runs: str
     models: set[str]
+    plain: bool
 
 
 class PartMaker:
@@ -76,10 +77,10 @@ class PartMaker:
     def finish(self) -> None:
         """Hands over what was seen."""
         if self._entries:
-            words, runs = _words_and_runs(self._entries)
+            words, runs, plain = _words_and_runs(self._entries)
             first, last = _span(self._moments)
             marks = " ".join(self._marks)
-            self._sink(Part(self._start, self._stop, first, last, f"{words} {marks}", runs, self._models))
+            self._sink(Part(self._start, self._stop, first, last, f"{words} {marks}", runs, self._models, plain))
         self.begin(self._stop)
 
     def _mark(self, entry: Entry) -> None:
@@ -123,15 +124,17 @@ class _Who(msgspec.Struct, gc=False):
 _who_decoder = msgspec.json.Decoder(_Who)
 
 
-def _words_and_runs(entries: list[Entry]) -> tuple[str, str]:
-    """All that stands in the entries' texts, and maybe more. Mostly the entries need not be decoded for it."""
+def _words_and_runs(entries: list[Entry]) -> tuple[str, str, bool]:
+    """All that stands in the entries' texts, and maybe more, and whether it is spelled plainly: mostly it is, and the entries need not be
+    decoded.
+    """
     raw = b"\n".join(entry.data for entry in entries)
     if not is_spelled_oddly(raw):
         with contextlib.suppress(UnicodeDecodeError):
-            return words_of_json(raw), runs_of(raw)
+            return words_of_json(raw), runs_of(raw), True
     texts = [found.text for found in map(search_text, entries) if found is not None]
     folded = "\n".join(texts).casefold()
-    return words_of(folded), runs_of(folded.encode("utf-8", "replace"))
+    return words_of(folded), runs_of(folded.encode("utf-8", "replace")), False
 
 
 class SessionDigest(SessionSummary):

@@ -28,7 +28,7 @@ from crewlog.storage.locks import ResourceLock, may_wait
 from crewlog.storage.query import parse_query
 from crewlog.storage.records import SessionInfo
 from crewlog.storage.resuming import LogState
-from crewlog.storage.search import Places
+from crewlog.storage.search import Place, Places
 from crewlog.storage.stats import SessionUsage, UsageOf
 
 SMALL_HOME = 1 << 20
@@ -112,7 +112,7 @@ class SessionIndex:
             if connection is not None:
                 found = find(connection, parsed, folders)
 
-        def places(path: str) -> list[tuple[int, int]] | None:
+        def places(path: str) -> list[Place] | None:
             row = None if found is None else found.logs.get(path)
             if found is None or row is None:
                 return None
@@ -120,14 +120,15 @@ class SessionIndex:
             try:
                 log = load(state, key, id, summary_decoder).log
                 status = os.stat(path)
-                ranges = found.ranges(id, key, data)
+                known = found.places(id, key, data)
                 if log.fits(status):
-                    return ranges
+                    return known
                 added = log.unread(path, status)
                 if added is None:
                     return None
                 # a last record that lacked its line end is read again: what follows it may have made it another
-                return [*((start, min(stop, added[0])) for start, stop in ranges if start < added[0]), added]
+                read = [place._replace(stop=min(place.stop, added[0])) for place in known if place.start < added[0]]
+                return [*read, Place(*added)]
             except NoIndex as error:
                 self._note(error)
                 return None

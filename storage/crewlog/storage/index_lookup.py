@@ -12,6 +12,7 @@ from crewlog.storage.digest import EARLIEST, LATEST
 from crewlog.storage.index_file import NoIndex
 from crewlog.storage.index_rows import SEQUENCE_BITS, SEQUENCE_MASK, IndexedPart, Key, folder_key, load, parts_decoder
 from crewlog.storage.query import Query
+from crewlog.storage.search import Place
 from crewlog.storage.terms import Wanted, wanted
 
 
@@ -25,8 +26,8 @@ class Found:
         self._query = query
         self._rows = rows
 
-    def ranges(self, id: int, key: Key, data: bytes) -> list[tuple[int, int]]:
-        """The ranges of bytes of a log where the query may match. Raises `NoIndex`."""
+    def places(self, id: int, key: Key, data: bytes) -> list[Place]:
+        """Where in a log the query may match. Raises `NoIndex`."""
         wanted: set[int] | None = None
         if self._rows is not None:
             low = bisect.bisect_left(self._rows, id << SEQUENCE_BITS)
@@ -35,7 +36,8 @@ class Found:
                 return []
             wanted = {row & SEQUENCE_MASK for row in self._rows[low:high]}
         parts = load(data, key, id, parts_decoder).parts
-        return [(part.start, part.stop) for part in parts if (wanted is None or part.sequence in wanted) and _is_in_time(part, self._query)]
+        found = parts if wanted is None else [part for part in parts if part.sequence in wanted]
+        return [Place(part.start, part.stop, part.plain) for part in found if _is_in_time(part, self._query)]
 
 
 def find(connection: sqlite3.Connection, query: Query, folders: set[str]) -> Found:

@@ -28,6 +28,7 @@ class IndexedPart(msgspec.Struct, array_like=True, gc=False):
     stop: int
     first: int
     last: int
+    plain: bool
 
 
 class IndexedParts(msgspec.Struct, array_like=True, gc=False):

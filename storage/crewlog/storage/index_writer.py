@@ -210,7 +210,7 @@ class Writer:
     def _insert(self, file: int, parts: IndexedParts, part: Part) -> None:
         sequence = parts.next_sequence
         parts.next_sequence += 1
-        parts.parts.append(IndexedPart(sequence, part.start, part.stop, part.first, part.last))
+        parts.parts.append(IndexedPart(sequence, part.start, part.stop, part.first, part.last, part.plain))
         row = file << SEQUENCE_BITS | sequence
         self._connection.execute("INSERT INTO words(rowid, text) VALUES (?, ?)", (row, part.words))
         if part.runs:

@@ -10,7 +10,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -70,10 +70,18 @@ class SearchText(msgspec.Struct):
     text: str
 
 
-class Places(Protocol):
-    """Where in a session's log the query may match: ranges of bytes, each of whole lines, in rising order; None for all of it."""
+class Place(NamedTuple):
+    """A range of bytes of a log, of whole lines. `plain`: whether it is known that none is spelled oddly (`is_spelled_oddly`)."""
 
-    def __call__(self, path: str) -> list[tuple[int, int]] | None: ...
+    start: int
+    stop: int
+    plain: bool = False
+
+
+class Places(Protocol):
+    """Where in a session's log the query may match, in rising order; None for all of it."""
+
+    def __call__(self, path: str) -> list[Place] | None: ...
 
 
 def search(
@@ -116,15 +124,15 @@ def search(
     return [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
 
 
-def _entries(path: str, ranges: list[tuple[int, int]] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
+def _entries(path: str, places: list[Place] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
     """The entries that may match, from the last on."""
-    if ranges == []:
+    if places == []:
         return
     try:
-        for data in _read_backwards(path, ranges):
+        for data, plain in _read_backwards(path, places):
             if not keep_going():
                 return
-            for line in matcher.lines(data):
+            for line in matcher.lines(data, plain=plain):
                 try:
                     yield read_entry(line)
                 except NotAnEntry:
@@ -133,16 +141,16 @@ def _entries(path: str, ranges: list[tuple[int, int]] | None, matcher: _Matcher,
         return  # it went away since it was listed
 
 
-def _read_backwards(path: str, ranges: list[tuple[int, int]] | None) -> Iterator[bytes]:
-    """Whole lines, in blocks; the last line of all may lack its line end."""
+def _read_backwards(path: str, places: list[Place] | None) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines, in blocks, and whether they are known to be spelled plainly; the last line of all may lack its line end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return
-        if ranges is not None:
-            for start, stop in reversed(ranges):
-                yield os.pread(descriptor, stop - start, start)
+        if places is not None:
+            for place in reversed(places):
+                yield os.pread(descriptor, place.stop - place.start, place.start), place.plain
             return
         stop, size = status.st_size, BLOCK
         while stop:
@@ -152,7 +160,7 @@ def _read_backwards(path: str, ranges: list[tuple[int, int]] | None) -> Iterator
             if start and (at == 0 or at == len(data)):
                 size *= 2  # a line longer than the block
                 continue
-            yield data[at:]
+            yield data[at:], False
             stop, size = start + at, BLOCK
     finally:
         os.close(descriptor)
@@ -166,19 +174,20 @@ class _Matcher:
         self._newest = times.parse_ns(times.now()) or 0
         self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)
         self._with_slash = any(b"/" in text for text in self._plain)
+        self._caseless = all(text.lower() == text.upper() for text in self._plain)
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
         return [term_pattern(term) for term in self._query.terms]
 
-    def lines(self, data: bytes) -> Iterator[bytes]:
+    def lines(self, data: bytes, *, plain: bool) -> Iterator[bytes]:
         """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
-        allows.
+        allows. `plain`: whether it is known that they are not spelled oddly.
         """
-        if not self._plain or is_spelled_oddly(data) or (self._with_slash and b"\\/" in data):
+        if not self._plain or (not plain and is_spelled_oddly(data)) or (self._with_slash and b"\\/" in data):
             yield from (line for line in reversed(data.split(b"\n")) if line)
             return
-        lowered = data.lower()
+        lowered = data if self._caseless else data.lower()
         at = lowered.rfind(self._plain[0])
         while at >= 0:
             start, end = lowered.rfind(b"\n", 0, at) + 1, lowered.find(b"\n", at)
