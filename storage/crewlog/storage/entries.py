@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Container
+from typing import TypeVar
 
 import msgspec
 
@@ -45,18 +46,25 @@ class _Line(msgspec.Struct, gc=False):
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
-class UsualLine(msgspec.Struct, gc=False):
-    """As `_Line`, of which only odd ones have a timestamp that is no text."""
+class UsualHead(msgspec.Struct, gc=False):
+    """As `_Line` without its data; only odd ones have a timestamp that is no text."""
 
     kind: str | None = ""
     id: str | None = ""
     parent_id: str | None = ""
     timestamp: str = ""
+
+
+class UsualLine(UsualHead, gc=False):
+    """With its data."""
+
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
 _line_decoder = msgspec.json.Decoder(_Line)
-_usual_decoder = msgspec.json.Decoder(UsualLine)
+usual_heads = msgspec.json.Decoder(UsualHead)
+usual_lines = msgspec.json.Decoder(UsualLine)
+_Usual = TypeVar("_Usual", bound=UsualHead)
 
 
 class Head(msgspec.Struct, gc=False):
@@ -92,12 +100,12 @@ def read_head(line: bytes) -> Head | None:
     return Head(sys.intern(kind.decode()), entry_id.decode(), parent_id.decode(), timestamp, data_at)
 
 
-def decode_block(block: Block) -> list[UsualLine] | None:
-    """The entries on the lines of a block, decoded together, which takes a third of what it takes one by one. None where one of the
-    lines is odd, so that each must be looked at by itself.
+def decode_block(block: Block, decoder: msgspec.json.Decoder[_Usual]) -> list[_Usual] | None:
+    """The entries on the lines of a block, decoded together by `usual_lines` or `usual_heads`, which takes a third of what it takes one
+    by one. None where one of the lines is odd, so that each must be looked at by itself.
     """
     try:
-        found = _usual_decoder.decode_lines(block.whole())
+        found = decoder.decode_lines(block.whole())
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if len(found) != len(block.ends) or not block.looks_like_objects():

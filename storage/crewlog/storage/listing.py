@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import HEADER_ID, Head, decode_block, read_head, read_header
+from crewlog.storage.entries import HEADER_ID, Head, decode_block, read_head, read_header, usual_heads
 from crewlog.storage.errors import SessionCorrupt, StorageError, StorageFailed, WouldBlock
 from crewlog.storage.locks import Mutex
 from crewlog.storage.log import Block, Line, Look
@@ -210,7 +210,7 @@ class SessionSummary:
         self._accepted(line, None)
 
     def _accept_block(self, block: Block) -> bool:
-        found = decode_block(block)
+        found = decode_block(block, usual_heads)
         if found is None:
             return False
         begin = 0
@@ -220,11 +220,11 @@ class SessionSummary:
         if begin:
             del found[:begin]
         kinds = [entry.kind for entry in found]
-        if EntryKind.SESSION_INFO in kinds:
+        if EntryKind.SESSION_INFO.value in kinds:
             for index in range(begin, len(block.ends)):
                 self._accept(block.line(index))
         elif found:
-            self._messages += kinds.count(EntryKind.MESSAGE)
+            self._messages += kinds.count(EntryKind.MESSAGE.value)
             self._newest.see_all([entry.timestamp for entry in found])
             ids = [entry.id for entry in found]
             without = ids.count("") + ids.count(None) + ids.count(HEADER_ID)
@@ -380,9 +380,10 @@ class NewestTime:
     def see_all(self, texts: list[str]) -> None:
         """As `see` for each: where all are of one offset, only the greatest needs to be looked at."""
         offset = texts[-1][-1:] if texts[-1].endswith("Z") else texts[-1][-6:]
-        lines = "\n".join(texts) + "\n"
-        if lines.count(offset + "\n") == len(texts) and "," not in lines:
-            latest = max([text[: -len(offset)] for text in texts]) + offset
+        lines = "\n".join(texts)
+        moments = lines.removesuffix(offset).split(f"{offset}\n")
+        if len(moments) == len(texts) == lines.count("\n") + 1 and "," not in lines:
+            latest = max(moments) + offset
             if times.is_time(latest):
                 self.see(latest.encode())
                 return

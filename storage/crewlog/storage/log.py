@@ -202,12 +202,16 @@ class AppendLog:
                 require_waiting()
             self._read_lines(descriptor, accept, accept_tail, accept_block)
             self._fingerprint = os.pread(descriptor, min(_FINGERPRINT, self.end), max(0, self.end - _FINGERPRINT))
-            self._identity = (status.st_dev, status.st_ino)
-            self._seen = (status.st_size, status.st_mtime_ns)
+            self._note(status)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
         finally:
             os.close(descriptor)
+
+    def _note(self, status: os.stat_result) -> None:
+        """The file, as it was when the reading that is done now began."""
+        self._identity = (status.st_dev, status.st_ino)
+        self._seen = (status.st_size, status.st_mtime_ns)
 
     def _read_lines(self, descriptor: int, accept: AcceptLine, accept_tail: AcceptTail, accept_block: AcceptBlock | None) -> None:
         if self.tail is not None and self.tail.complete:
@@ -225,6 +229,8 @@ class AppendLog:
             ends = _line_ends(content)
             if ends:
                 self._read_block(Block(self.line_count + 1, self.end, content, ends), accept, accept_block)
+                if ends[-1] == len(content) < BLOCK:
+                    return
             elif len(content) < BLOCK:
                 self._read_tail(Line(self.line_count + 1, self.end, content), accept_tail)
                 return

@@ -98,11 +98,15 @@ class ResumableLog(AppendLog):
         return self._read_at_end(1, self.end) not in (b"", b"\n")
 
     def read_added(self, accept: AcceptLine, accept_tail: AcceptTail, accept_block: AcceptBlock | None = None) -> None:
-        read_at, changed = time.time_ns(), self._change_time()
+        read_at = time.time_ns()
         super().read_added(accept, accept_tail, accept_block)
-        self._read_at, self._changed = read_at, changed
+        self._read_at = read_at
         self._print_length, self._print_digest = len(self._fingerprint), _digest(self._fingerprint)
         self._fingerprint = b""
+
+    def _note(self, status: os.stat_result) -> None:
+        super()._note(status)
+        self._changed = status.st_ctime_ns
 
     def _still_stands(self) -> bool:
         return _digest(self._read_at_end(self._print_length, self.end - self._print_length)) == self._print_digest

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from crewlog.storage.entries import HEADER_ID, decode_block, read_entry, read_head, read_header, usual_head
+from crewlog.storage.entries import HEADER_ID, decode_block, read_entry, read_head, read_header, usual_head, usual_lines
 from crewlog.storage.errors import EntryNotFound, SessionCorrupt
 from crewlog.storage.log import Block, Line
 from crewlog.storage.records import EntryKind, Header
@@ -144,7 +144,7 @@ def read_node(line: Line) -> Node:
 
 def read_nodes(block: Block) -> list[Node] | None:
     """The entries on the lines of a block; None where one of the lines is odd, or a header that is not the first of them."""
-    entries = decode_block(block)
+    entries = decode_block(block, usual_lines)
     if entries is None:
         return None
     nodes = []
