@@ -74,6 +74,29 @@ def test_after_a_long_wait_it_sleeps(looks: list[float | None], pipe: tuple[int,
         assert looks == [5, 5]
 
 
+def test_what_was_waited_for_in_vain_is_tried_ever_more_seldom(
+    looks: list[float | None], pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where processors are few, who stays awake in vain takes them from the clients."""
+    monkeypatch.setattr(awake, "_SOON", 10.0)
+    source, sink = pipe
+
+    def is_awake() -> bool:
+        looks.clear()
+        selector.select(0.000_5)
+        return 0 in looks
+
+    with AwakeSelector() as selector:
+        selector.register(source, selectors.EVENT_READ)
+        tried = [number for number in range(200) if is_awake()]
+        assert tried == [1, 3, 7, 15, 31, 63, 127, 191]
+
+        os.write(sink, b"?")
+        while not is_awake():
+            pass
+        assert is_awake(), "as before, as soon as it was not in vain"
+
+
 def test_it_is_not_awake_for_longer_than_it_may_wait(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awake, "_SOON", 100.0)
     monkeypatch.setattr(awake, "_AWAKE", 50.0)

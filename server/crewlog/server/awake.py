@@ -13,20 +13,33 @@ _SOON = 0.000_2
 _AWAKE = 0.000_05
 """Seconds for which that one is looked for without sleeping. To be woken takes as long, and what is done after a sleep takes twice its
 time: the processor has slowed down, and its caches hold something else. A round trip takes half the time, and less of the processor."""
+_MOST_VAIN = 6
+"""Times in vain beyond which the pauses do not become longer: one wait in 64 is tried."""
 
 
 class AwakeSelector(selectors.DefaultSelector):
-    """Waits without sleeping, for a moment, where the wait before was a short one."""
+    """Waits without sleeping, for a moment, where the wait before was a short one.
+
+    What was waited for in vain, or took the processor from somebody, is not tried again for a while, and each time for longer.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._soon = False
+        self._vain = 0
+        self._asleep = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         begun = time.monotonic()
-        found = self._select_awake(begun, timeout) if self._soon else []
+        found: list[tuple[selectors.SelectorKey, int]] = []
+        if self._soon and self._asleep:
+            self._asleep -= 1
+        elif self._soon:
+            found = self._select_awake(begun, timeout)
+            self._vain = 0 if found else min(self._vain + 1, _MOST_VAIN)
+            self._asleep = (1 << self._vain) - 1
         if not found:
             found = super().select(timeout)
         self._soon = time.monotonic() - begun < _SOON
@@ -34,11 +47,10 @@ class AwakeSelector(selectors.DefaultSelector):
 
     def _select_awake(self, begun: float, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
         end = begun + (_AWAKE if timeout is None else min(_AWAKE, timeout))
-        while time.monotonic() < end:
+        while True:
             found = super().select(0)
-            if found:
+            if found or time.monotonic() >= end:
                 return found
-        return []
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -119,12 +119,9 @@ class Workspace:
         folders = dict.fromkeys(self.home.sessions(path) for path in (self.folder_of(cwd), literal))
         return [self.manager(folder) for folder in folders]
 
-    @contextlib.contextmanager
-    def session(self, session_id: str) -> Iterator[SessionStore]:
+    def session(self, session_id: str) -> contextlib.AbstractContextManager[SessionStore]:
         """The session, open for the time of the block. Raises `InvalidName`, `SessionNotFound`, and what opening raises."""
-        path = self.session_path(session_id)
-        with self._sessions.use(path) as store:
-            yield store
+        return self._sessions.use(self.session_path(session_id))
 
     @contextlib.contextmanager
     def session_at(self, path: str) -> Iterator[SessionStore]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from crewlog.storage.errors import InvalidName
@@ -21,12 +22,13 @@ def check_name(name: str, field: str = "name") -> str:
     Raises `InvalidName` when it is empty, `.` or `..`, begins with a dot, holds `/`, `\\`, NUL or a control character, is longer
     than 200 bytes in UTF-8, ends in a dot or a space, or is a device name of Windows. `field` names it in the error.
     """
-    reason = _objection(name)
+    reason = _objection(name) if len(name) <= MAX_NAME_BYTES else _objection.__wrapped__(name)  # what is too long is not kept in memory
     if reason:
         raise InvalidName(name, reason, field)
     return name
 
 
+@functools.lru_cache(maxsize=1024)
 def _objection(name: str) -> str | None:
     if not name:
         return "it is empty"
