@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sqlite3
@@ -28,6 +29,7 @@ MESSAGE = message(1_500)
 RAW_MESSAGE = json.dumps(MESSAGE).encode()
 LOADS, DUMPS, DECODE, SQLITE = "json.loads", "json.dumps + write", "msgspec", "SQLite"
 WRITE_RENAME, SCANDIR = "write + rename", "scandir + stat"
+RENAMES, CALLS = "lock + write + rename", "the system calls alone"
 Row = Callable[[Path, bool], list[Measured]]
 
 
@@ -90,13 +92,36 @@ def append(folder: Path, quick: bool) -> list[Measured]:
             entry = {"kind": "message", "id": "aabbccdd", "parent_id": "aabbccdd", "timestamp": "2026-03-01T09:30:00Z", "data": MESSAGE}
             return [timed(lambda: [file.write(json.dumps(entry).encode() + b"\n") for _ in range(count)]) / count]
 
+    def calls() -> list[float]:
+        """What an append asks of the system, and nothing else: the lock, whose it is, whether it and the log are as they were, the line."""
+        log_path, lock_path = str(folder / "calls.jsonl"), str(folder / "calls.lock")
+        log, lock = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) for path in (log_path, lock_path))
+        holder, line = b" " * 512, b"x" * 1_660
+
+        def append_all() -> None:
+            for _ in range(count):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.stat(lock_path)
+                os.pwrite(lock, holder, 0)
+                os.stat(log_path)
+                os.urandom(4)
+                os.write(log, line)
+                os.fstat(log)
+                fcntl.flock(lock, fcntl.LOCK_UN)
+
+        try:
+            return [timed(append_all) / count]
+        finally:
+            os.close(log)
+            os.close(lock)
+
     runs: dict[str, Callable[[], list[float]]] = {str(size): partial(ours, store) for size, store in stores.items()}
-    samples = interleaved({**runs, DUMPS: yardstick}, rounds)
+    samples = interleaved({**runs, DUMPS: yardstick, CALLS: calls}, rounds)
     rows = [
         compared(
             f"append of a 1.5 KB message to a log of {size:,}",
             "µs",
-            {OURS: samples[str(size)], DUMPS: samples[DUMPS]},
+            {OURS: samples[str(size)], DUMPS: samples[DUMPS], CALLS: samples[CALLS]},
             [Mark(DUMPS, 0.45)],
             scale=1e6,
             durability="process",
@@ -381,7 +406,14 @@ def claims(folder: Path, quick: bool) -> list[Measured]:
             db.executemany("INSERT INTO tasks (subject, status) VALUES (?, 'pending')", [(f"task {item}",) for item in range(size)])
         return race("sqlite_claims", path)
 
-    samples = interleaved({OURS: ours, SQLITE: sqlite}, rounds)
+    def renames() -> list[float]:
+        path = folder / f"race{next(number)}"
+        path.mkdir()
+        for item in range(each):
+            (path / f"{item}.json").write_bytes(b"{}")
+        return race("rename_claims", str(path))
+
+    samples = interleaved({OURS: ours, SQLITE: sqlite, RENAMES: renames}, rounds)
     mark = [Mark(SQLITE, 1, at_least=True)]
     return [compared(f"claims of {processes} processes in a list of {size:,}", "claims/s", samples, mark, durability="process")]
 
