@@ -69,7 +69,7 @@ def _check_message(data: bytes, field: str) -> bytes:
         raise InvalidArgument(field, str(error)) from None
     if not shape.role:
         raise InvalidArgument(f"{field}.role", "a message has a role: user, assistant, system or tool")
-    return cut_thinking(data)
+    return _cut_thinking(data) if shape.thinks else data
 
 
 class _Block(msgspec.Struct, gc=False):
@@ -84,9 +84,9 @@ class _Thinking(msgspec.Struct, gc=False):
 _thinking_decoder = msgspec.json.Decoder(_Thinking)
 
 
-def cut_thinking(message: bytes) -> bytes:
+def _cut_thinking(message: bytes) -> bytes:
     """The message with each thinking block of more than 200 code points cut to 199 and `…`. All else stays to the byte."""
-    if (b'"thinking"' not in message and b"\\u00" not in message) or not _thinks_long(message):
+    if not _thinks_long(message):
         return message
     parts = rawjson.members(message)
     blocks = rawjson.elements(parts["content"])

@@ -85,12 +85,14 @@ class _Message(msgspec.Struct, gc=False):
 class MessageShape(msgspec.Struct, frozen=True, gc=False):
     """What the repair looks at.
 
-    `calls`: ids of the tool calls in the message; `answers`: the call that a tool message answers, if it says which.
+    `calls`: ids of the tool calls in the message; `answers`: the call that a tool message answers, if it says which; `thinks`: whether
+    there may be thinking in it.
     """
 
     role: str
     calls: tuple[str, ...]
     answers: str | None
+    thinks: bool = False
 
 
 class NotAMessage(ValueError):
@@ -125,20 +127,26 @@ def read_shape(raw: bytes | msgspec.Raw) -> MessageShape:
         return _read_slowly(bytes(raw))
     if message.timestamp is not None and not times.is_time(message.timestamp):
         raise NotAMessage(".timestamp", _NO_TIME)
-    calls = _calls(message.content) if message.content else _NO_CALLS
-    return MessageShape(message.role or "", calls, _answers(message))
+    calls, thinks = _look_at(message.content) if message.content else (_NO_CALLS, False)
+    return MessageShape(message.role or "", calls, _answers(message), thinks)
 
 
 _NO_TIME = "an RFC 3339 time was expected, such as 2026-03-01T09:30:00Z"
 
 
-def _calls(content: list[_Block | None]) -> tuple[str, ...]:
+def _look_at(content: list[_Block | None]) -> tuple[tuple[str, ...], bool]:
+    """The calls, and whether there is thinking."""
     calls: tuple[str, ...] = _NO_CALLS
+    thinks = False
     for block in content:
         if block is None:
             continue
-        if not ((block.text is _ABSENT or _is_text(block.text)) and (block.thinking is _ABSENT or _is_text(block.thinking))):
-            raise NotAMessage(f"{_path_of(content, block)}.{'thinking' if _is_text(block.text) else 'text'}", "a string was expected")
+        if block.text is not _ABSENT and not _is_text(block.text):
+            raise NotAMessage(f"{_path_of(content, block)}.text", "a string was expected")
+        if block.thinking is not _ABSENT:
+            if not _is_text(block.thinking):
+                raise NotAMessage(f"{_path_of(content, block)}.thinking", "a string was expected")
+            thinks = True
         call = block.tool_call
         if call is not None:
             if not (call.args_raw_text is call.args_parse_error is call.thought_signature is _ABSENT):
@@ -146,7 +154,7 @@ def _calls(content: list[_Block | None]) -> tuple[str, ...]:
             calls = (*calls, call.id or "")
         if block.image is not None:
             _check_image(block.image, f"{_path_of(content, block)}.image")
-    return calls
+    return calls, thinks
 
 
 def _path_of(content: list[_Block | None], block: _Block) -> str:
@@ -215,7 +223,7 @@ def _read_slowly(raw: bytes) -> MessageShape:
     if metadata != b"null":
         found = _members(metadata, ".metadata").get("tool_call_id", b"null")
         answers = rawjson.decode_string(found) if role == "tool" else None
-    return MessageShape(role, tuple(calls), answers)
+    return MessageShape(role, tuple(calls), answers, thinks=True)
 
 
 def _read_block(block: dict[str, bytes], path: str, calls: list[str]) -> None:
