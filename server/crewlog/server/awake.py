@@ -8,11 +8,12 @@ import selectors
 import sys
 import time
 
-_SOON = 0.000_2
+_SOON = 0.000_4
 """Seconds of waiting after which an event is no surprise: then the next one may be as near."""
-_AWAKE = 0.000_05
-"""Seconds for which that one is looked for without sleeping. To be woken takes as long, and what is done after a sleep takes twice its
-time: the processor has slowed down, and its caches hold something else. A round trip takes half the time, and less of the processor."""
+_AWAKE = 0.000_1
+"""Seconds for which that one is looked for without sleeping. To be woken takes nearly as long, and what is done after a sleep takes twice
+its time: the processor has slowed down, and its caches hold something else. So a round trip takes half the time, and less of the
+processor."""
 _MOST_VAIN = 6
 """Times in vain beyond which the pauses do not become longer: one wait in 64 is tried."""
 
