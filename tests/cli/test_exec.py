@@ -107,13 +107,17 @@ def test_a_description_larger_than_an_environment_is_left_out_of_it(board: Crewl
 
 @linux
 def test_in_a_terminal_it_is_a_job_like_any_other(board: Crewlog) -> None:
-    """It reads the keyboard, stops with Ctrl-Z, goes on with fg, ends with Ctrl-C; and the terminal is the shell's again."""
+    """It reads the keyboard, stops with Ctrl-Z, goes on with fg, ends with Ctrl-C; and the terminal is the shell's again.
+
+    With `exec`, since a Ctrl-Z in the moment in which dash starts a command holds dash up for good: it waits, deaf, for a child that is
+    stopped before it began.
+    """
     take_terminal = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
     terminal = Terminal(board, program=[sys.executable, "-c", take_terminal, "bash", "--norc", "--noprofile", "-i"])
-    os.write(terminal.master, b"PS1='% '; crewlog tasks next --owner me --lease 1 --exec 'head -n 1; echo ready; sleep 300'\n")
+    os.write(terminal.master, b"PS1='% '; crewlog tasks next --owner me --lease 1 --exec 'head -n 1; echo ready; exec sleep 300'\n")
     wait_until(lambda: board.json("tasks", "show", "1")["status"] == "in_progress")
     os.write(terminal.master, b"typed\n")
-    terminal.wait_for(lambda text: "ready" in text.replace("echo ready", "").replace("ready; sleep", ""))
+    terminal.wait_for(lambda text: "ready" in text.replace("echo ready", "").replace("ready; exec", ""))
     assert terminal.output.count("typed") == 2  # as it was echoed, and as the command read it
     os.write(terminal.master, b"\x1a")
     terminal.wait_for(lambda text: "Stopped" in text)
