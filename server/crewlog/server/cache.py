@@ -131,6 +131,8 @@ class Cache(Generic[K, S]):
             if not entry.dropped:
                 self._weight += weight - entry.weight
                 entry.weight = weight
+                if len(self._entries) <= self._limit and self._weight <= self._max_weight:
+                    return  # as nearly always
                 closing = self._surplus()
                 resting = self._to_rest()
             elif not entry.users:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def resting() -> Iterator[None]:
-    """Inside, nothing is looked through for cycles: of 10,000 tasks being read that is a sixth of the time. In all threads; one that
-    comes in while another is inside changes nothing.
+    """Inside, nothing is looked through for cycles: of 10,000 tasks being read that is a sixth of the time, of 50,000 messages a
+    twentieth. In all threads; one that comes in while another is inside changes nothing.
     """
     if not gc.isenabled():
         yield

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from crewlog.storage import rawjson, times
+from crewlog.storage import collector, rawjson, times
 from crewlog.storage.appending import check_new_entry
 from crewlog.storage.entries import HEADER_ID, NewEntry, NotAnEntry, new_id, read_entry, trim_blanks, write_entry
 from crewlog.storage.errors import LeafMoved, SessionCorrupt, SessionNotFound, StorageError, StorageFailed, StoreClosed
@@ -379,12 +379,14 @@ class SessionStore:
         lie_together = bool(wanted) and wanted[-1].offset + wanted[-1].length - wanted[0].offset < 2 * size
         reader = BlockReader(self.path)
         read = reader.view if lie_together else reader.read  # views hold what lies between them too
+        message = EntryKind.MESSAGE.value
         try:
-            for node in wanted:
-                if node.kind == EntryKind.MESSAGE and node.data_at:
-                    reduction.feed_message(msgspec.Raw(read(node.offset + node.data_at, node.length - node.data_at - 1)))
-                else:
-                    reduction.feed(read_entry(reader.read(node.offset, node.length)))
+            with collector.resting():
+                for node in wanted:
+                    if node.kind == message and node.data_at:
+                        reduction.feed_message(msgspec.Raw(read(node.offset + node.data_at, node.length - node.data_at - 1)))
+                    else:
+                        reduction.feed(read_entry(reader.read(node.offset, node.length)))
         finally:
             reader.close()
 
