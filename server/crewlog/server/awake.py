@@ -21,7 +21,8 @@ _MOST_VAIN = 6
 class AwakeSelector(selectors.DefaultSelector):
     """Waits without sleeping, for a moment, where the wait before was a short one.
 
-    What was waited for in vain, or took the processor from somebody, is not tried again for a while, and each time for longer.
+    Where that was in vain it is not tried again for a while, and each time for longer: with more clients than processors, who stays awake
+    takes one from somebody's client.
     """
 
     def __init__(self) -> None:
