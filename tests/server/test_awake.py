@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import selectors
+import socket
 import sys
 import threading
 import time
@@ -15,106 +15,109 @@ import pytest
 from crewlog.server import awake
 from crewlog.server.awake import AwakeSelector, new_event_loop
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there the loop is another one")
+
+class Client:
+    """One that asks through a socket, and the selector that waits for it. `looks`: the timeouts with which the system was asked."""
+
+    def __init__(self, selector: AwakeSelector, looks: list[float | None]) -> None:
+        self.selector = selector
+        self.looks = looks
+        self._ours, self._its = socket.socketpair()
+        selector.register(self._ours, selectors.EVENT_READ)
+
+    def ask(self) -> None:
+        self._its.send(b"?")
+
+    def is_answered(self) -> None:
+        self._ours.recv(1)
+
+    def wait(self, timeout: float) -> bool:
+        """Whether there was a question."""
+        self.looks.clear()
+        return bool(self.selector.select(timeout))
+
+    def close(self) -> None:
+        self._ours.close()
+        self._its.close()
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
-    """The timeouts with which the system was asked."""
-    asked: list[float | None] = []
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """It has asked, and the wait for it is over."""
+    looks: list[float | None] = []
     select = selectors.DefaultSelector.select
 
     def noted(self: selectors.DefaultSelector, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        asked.append(timeout)
+        looks.append(timeout)
         return select(self, timeout)
 
     monkeypatch.setattr(selectors.DefaultSelector, "select", noted)
-    return asked
+    monkeypatch.setattr(awake, "_SOON", 100.0)
+    with AwakeSelector() as selector:
+        client = Client(selector, looks)
+        client.ask()
+        assert client.wait(5)
+        assert looks == [5], "nothing is known of it yet"
+        yield client
+        client.close()
 
 
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    ends = os.pipe()
-    yield ends
-    for end in ends:
-        os.close(end)
-
-
-def test_after_a_short_wait_it_looks_without_sleeping_and_then_sleeps(
-    looks: list[float | None], pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(awake, "_SOON", 10.0)
+def test_after_a_short_wait_it_looks_without_sleeping_and_then_sleeps(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awake, "_AWAKE", 0.02)
-    source, sink = pipe
-    with AwakeSelector() as selector:
-        selector.register(source, selectors.EVENT_READ)
-        os.write(sink, b"?")
-        assert selector.select(5)
-        assert looks == [5]
-
-        looks.clear()
-        assert selector.select(5)
-        assert looks == [0], "what is there already is found at once"
-
-        looks.clear()
-        os.read(source, 1)
-        assert selector.select(0.03) == []
-        assert set(looks[:-1]) == {0}
-        assert looks[-1] == 0.03
+    assert client.wait(5)
+    assert client.looks == [0], "what is there already is found at once"
+    client.is_answered()
+    assert not client.wait(0.03)
+    assert set(client.looks[:-1]) == {0}
+    assert client.looks[-1] == 0.03
 
 
-def test_after_a_long_wait_it_sleeps(looks: list[float | None], pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_long_wait_it_sleeps(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awake, "_SOON", 0.0)
-    source, sink = pipe
-    with AwakeSelector() as selector:
-        selector.register(source, selectors.EVENT_READ)
-        os.write(sink, b"?")
-        assert selector.select(5)
-        assert selector.select(5)
-        assert looks == [5, 5]
+    client.wait(5)
+    assert client.wait(5)
+    assert client.looks == [5]
 
 
-def test_what_was_waited_for_in_vain_is_tried_ever_more_seldom(
-    looks: list[float | None], pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_waited_for_in_vain_is_tried_ever_more_seldom(client: Client) -> None:
     """Where processors are few, who stays awake in vain takes them from the clients."""
-    monkeypatch.setattr(awake, "_SOON", 10.0)
-    source, sink = pipe
+    client.is_answered()
 
     def is_awake() -> bool:
-        looks.clear()
-        selector.select(0.000_5)
-        return 0 in looks
+        client.wait(0.000_5)
+        return 0 in client.looks
 
-    with AwakeSelector() as selector:
-        selector.register(source, selectors.EVENT_READ)
-        tried = [number for number in range(200) if is_awake()]
-        assert tried == [1, 3, 7, 15, 31, 63, 127, 191]
+    tried = [number for number in range(200) if is_awake()]
+    assert tried == [0, 2, 6, 14, 30, 62, 126, 190]
 
-        os.write(sink, b"?")
-        while not is_awake():
-            pass
-        assert is_awake(), "as before, as soon as it was not in vain"
+    client.ask()
+    while not is_awake():
+        pass
+    assert is_awake(), "as before, as soon as it was not in vain"
 
 
-def test_it_is_not_awake_for_longer_than_it_may_wait(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_not_awake_for_longer_than_it_may_wait(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awake, "_AWAKE", 50.0)
+    client.is_answered()
+    begun = time.monotonic()
+    assert not client.wait(0.01)
+    assert time.monotonic() - begun < 25
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_timers_and_threads_have_their_turn(processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is awake, and where it never is: with one processor, and on Windows, where a thread reads."""
     monkeypatch.setattr(awake, "_SOON", 100.0)
     monkeypatch.setattr(awake, "_AWAKE", 50.0)
-    source, sink = pipe
-    with AwakeSelector() as selector:
-        selector.register(source, selectors.EVENT_READ)
-        os.write(sink, b"?")
-        assert selector.select(5)
-        os.read(source, 1)
-        begun = time.monotonic()
-        assert selector.select(0.01) == []
-        assert time.monotonic() - begun < 25
+    monkeypatch.setattr(awake, "_processors", lambda: processors)
+    waits: list[float | None] = []
+    select = AwakeSelector.select
 
+    def noted(self: AwakeSelector, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        waits.append(timeout)
+        return select(self, timeout)
 
-def test_timers_and_threads_have_their_turn_while_it_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awake, "_SOON", 100.0)
-    monkeypatch.setattr(awake, "_AWAKE", 50.0)
-    monkeypatch.setattr(awake, "_processors", lambda: 2)
+    monkeypatch.setattr(AwakeSelector, "select", noted)
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
@@ -129,11 +132,4 @@ def test_timers_and_threads_have_their_turn_while_it_is_awake(monkeypatch: pytes
         loop.run_until_complete(asyncio.wait_for(work(), 25))
     finally:
         loop.close()
-
-
-def test_with_one_processor_it_is_the_usual_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awake, "_processors", lambda: 1)
-    made: list[AwakeSelector] = []
-    monkeypatch.setattr(awake, "AwakeSelector", lambda: made.append(AwakeSelector()))
-    new_event_loop().close()
-    assert made == []
+    assert bool(waits) == (processors > 1 and sys.platform != "win32")

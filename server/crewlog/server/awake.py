@@ -56,7 +56,9 @@ class AwakeSelector(selectors.DefaultSelector):
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A loop that stays awake, where that helps: with one processor alone, the client gets on only while we sleep."""
+    """A loop that stays awake, where that helps: with one processor alone, the client gets on only while we sleep; on Windows it is a
+    thread that waits for the client.
+    """
     if sys.platform == "win32" or _processors() < 2:
         return asyncio.new_event_loop()
     return asyncio.SelectorEventLoop(AwakeSelector())

@@ -377,18 +377,14 @@ class SessionStore:
         if size > LONG_READ:
             require_waiting()
         lie_together = bool(wanted) and wanted[-1].offset + wanted[-1].length - wanted[0].offset < 2 * size
-        reader = BlockReader(self.path)
-        read = reader.view if lie_together else reader.read  # views hold what lies between them too
         message = EntryKind.MESSAGE.value
-        try:
-            with collector.resting():
-                for node in wanted:
-                    if node.kind == message and node.data_at:
-                        reduction.feed_message(msgspec.Raw(read(node.offset + node.data_at, node.length - node.data_at - 1)))
-                    else:
-                        reduction.feed(read_entry(reader.read(node.offset, node.length)))
-        finally:
-            reader.close()
+        with contextlib.closing(BlockReader(self.path)) as reader, collector.resting():
+            read = reader.view if lie_together else reader.read  # views hold what lies between them too
+            for node in wanted:
+                if node.kind == message and node.data_at:
+                    reduction.feed_message(msgspec.Raw(read(node.offset + node.data_at, node.length - node.data_at - 1)))
+                else:
+                    reduction.feed(read_entry(reader.read(node.offset, node.length)))
 
     def _not_replaced(self, chain: list[Node]) -> list[Node]:
         """The chain without the messages before its last compaction, and without compactions that a later one replaced.
