@@ -75,6 +75,7 @@ describe("sessions, plans and the server", () => {
     await until("there are two", async () => (await named("fix the parser")) === 2);
     const forked = (await ids()).find((id) => id !== session);
     assert.equal(await agent(place, `print(len(client.session.snapshot("${forked}").messages))`), "1");
+    await window.opened(forked);
     await window.shot("forked");
     await window.command("Notifications: Clear All Notifications");
   });
@@ -88,8 +89,9 @@ describe("sessions, plans and the server", () => {
     await window.menu("Sessions", "parser, solved", "Fork Session");
     await window.notification("is a fork of").waitFor();
     await until("there are two", async () => (await named("parser, solved")) === 2);
-    await window.command("Notifications: Clear All Notifications");
     const forked = (await ids()).find((id) => id !== session);
+    await window.opened(forked);
+    await window.command("Notifications: Clear All Notifications");
     await window.command("Crewlog: Delete Session");
     await window.pick("Pick a session", forked);
     await until("there is one", async () => (await named("parser, solved")) === 1);
@@ -146,6 +148,7 @@ print(json.dumps(ids))`,
     await window.pick("The entry to go on from", "Why does the parser fail");
     await window.confirm("Rewind");
     await until("the session stands there", async () => (await agent(place, `print(len(client.session.snapshot("${session}").messages))`)) === "1");
+    await window.opened(session);
   });
 
   test("export writes a file", async () => {

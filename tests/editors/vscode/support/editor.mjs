@@ -279,6 +279,15 @@ export class Window {
     return found;
   }
 
+  /**
+   * Waits until the page that is being opened shows the text and has the focus. A page takes the focus some time after its tab is there, and
+   * closes with it whatever is asked meanwhile.
+   */
+  async opened(text) {
+    await this.inPage(`the page says ${text}`, (frame) => frame.getByText(text).first());
+    await until(`the page that says ${text} has the focus`, () => this.page.evaluate(() => document.activeElement?.matches("iframe.webview.ready")));
+  }
+
   /** For `afterEach`: keeps a picture of what a test that failed has left. */
   async keep(test) {
     if (!test.passed) await this.shot(`FAILED-${test.name.replace(/[^a-z0-9]+/gi, "-")}`, { pointing: true });
