@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -17,30 +18,22 @@ S = TypeVar("S")
 
 
 class _Entry(Generic[S]):
-    __slots__ = ("dropped", "store", "users", "weight")
+    """A store, and the context in which it is used: whoever was given it leaves it once."""
 
-    def __init__(self, store: S) -> None:
+    __slots__ = ("dropped", "give_back", "store", "users", "weight")
+
+    def __init__(self, store: S, give_back: Callable[[_Entry[S]], None]) -> None:
         self.store = store
+        self.give_back = give_back
         self.users = 0
         self.weight = 0
         self.dropped = False
 
-
-class _Use(Generic[K, S]):
-    """A context in which a store stays open."""
-
-    __slots__ = ("_cache", "_entry", "_key")
-
-    def __init__(self, cache: Cache[K, S], key: K) -> None:
-        self._cache = cache
-        self._key = key
-
     def __enter__(self) -> S:
-        self._entry = self._cache._take(self._key)
-        return self._entry.store
+        return self.store
 
     def __exit__(self, *_: object) -> None:
-        self._cache._give_back(self._entry)
+        self.give_back(self)
 
 
 class Cache(Generic[K, S]):
@@ -67,6 +60,7 @@ class Cache(Generic[K, S]):
         self._mutex = threading.Lock()
         self._entries: OrderedDict[K, _Entry[S]] = OrderedDict()
         self._open: OrderedDict[K, None] = OrderedDict()
+        self._last: _Entry[S] | None = None
         self._weight = 0
         self.kept: frozenset[K] = frozenset()
         """Keys whose stores stay, however long they are not used; beyond `limit` they are closed too, and open again when they are used."""
@@ -74,9 +68,23 @@ class Cache(Generic[K, S]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def use(self, key: K) -> _Use[K, S]:
-        """`with cache.use(key) as store`. Raises what `make` raises."""
-        return _Use(self, key)
+    def use(self, key: K) -> AbstractContextManager[S]:
+        """`with cache.use(key) as store`: the store stays open from the call to the end of the block. Raises what `make` raises."""
+        with self._mutex:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._begin_use(key, entry)
+                return entry
+        store = self._make(key)  # outside the mutex: it may take long
+        with self._mutex:
+            entry = self._entries.get(key)
+            spare = None if entry is None else store
+            if entry is None:
+                entry = self._entries[key] = _Entry(store, self._give_back)
+            self._begin_use(key, entry)
+        if spare is not None:  # another thread was faster
+            self._close(spare)
+        return entry
 
     def peek(self, key: K) -> S | None:
         """The store, where it is open; not to be kept beyond a moment."""
@@ -99,28 +107,13 @@ class Cache(Generic[K, S]):
         for key in list(self._entries):
             self.drop(key)
 
-    def _take(self, key: K) -> _Entry[S]:
-        with self._mutex:
-            entry = self._entries.get(key)
-            if entry is not None:
-                self._begin_use(key, entry)
-                return entry
-        store = self._make(key)  # outside the mutex: it may take long
-        with self._mutex:
-            entry = self._entries.get(key)
-            spare = None if entry is None else store
-            if entry is None:
-                entry = self._entries[key] = _Entry(store)
-            self._begin_use(key, entry)
-        if spare is not None:  # another thread was faster
-            self._close(spare)
-        return entry
-
     def _begin_use(self, key: K, entry: _Entry[S]) -> None:
         entry.users += 1
-        self._entries.move_to_end(key)
-        self._open[key] = None
-        self._open.move_to_end(key)
+        if entry is not self._last:
+            self._last = entry
+            self._entries.move_to_end(key)
+            self._open[key] = None
+            self._open.move_to_end(key)
 
     def _give_back(self, entry: _Entry[S]) -> None:
         closing: list[S] = []
@@ -171,4 +164,6 @@ class Cache(Generic[K, S]):
         del self._entries[key]
         self._open.pop(key, None)
         entry.dropped = True
+        if entry is self._last:
+            self._last = None
         self._weight -= entry.weight

@@ -101,7 +101,11 @@ class Connection:
         while True:
             self._outbox.held = True
             while self._events and not self._is_full() and self._state is not State.OVER:
-                self._on_event(self._events.popleft())
+                event = self._events.popleft()
+                if isinstance(event, Frame):
+                    self._on_body(event.body)
+                else:
+                    self._on_damage(event)
             self._outbox.held = False
             if self._service is not None:
                 self._service.turn_over()
@@ -131,13 +135,11 @@ class Connection:
         if self._paused and not self._is_full():
             self._on_room()
 
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, Frame):
-            self._on_body(event.body)
-        elif isinstance(event, Damage):
-            self._refuse(None, Malformed(PARSE_ERROR, f"{event.reason}; the bytes up to the next Content-Length were passed over"))
-        elif isinstance(event, Oversized):
+    def _on_damage(self, event: Damage | Oversized) -> None:
+        if isinstance(event, Oversized):
             self._refuse(None, to_wire(TooLarge(self._reader.limit)))
+        else:
+            self._refuse(None, Malformed(PARSE_ERROR, f"{event.reason}; the bytes up to the next Content-Length were passed over"))
 
     def _on_body(self, body: bytes) -> None:
         try:

@@ -71,9 +71,14 @@ class Lanes:
         self.queued = 0
         """Jobs that are not begun."""
 
-    def is_free(self, resource: Resource | None) -> bool:
+    @property
+    def busy(self) -> bool:
+        """Whether anything that was submitted for a resource is still to be done."""
+        return bool(self._queues)
+
+    def is_free(self, resource: Resource) -> bool:
         """Whether nothing that was submitted for it is still to be done."""
-        return resource is None or resource not in self._queues
+        return resource not in self._queues
 
     def submit(self, job: Job) -> None:
         """Does the job at once, or in its turn. Jobs without a resource have no turn to wait for."""

@@ -151,7 +151,7 @@ class Service:
 
     def _answer_at_once(self, id: Id, method: Method, params: Any) -> bool:
         """Does what only reads without the keeping of a request that waits; False where it has to wait."""
-        if not self._lanes.is_free(method.resource(params) if method.resource is not None else None):
+        if self._lanes.busy and method.resource is not None and not self._lanes.is_free(method.resource(params)):
             return False
         try:
             with without_waiting():
