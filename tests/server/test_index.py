@@ -169,16 +169,31 @@ def test_the_first_page_does_not_wait_for_the_rest(client: RawClient, project: P
     for number in range(100, 160):
         write_session(project, number, block + line(800, "last", f"2026-03-02T00:{number - 100:02d}:00Z"))
     (project / "2026-03-01_bad.jsonl").write_bytes(b"no session\n")
-    seen: list[str] = []
     page = client.request("session/list", {"allProjects": True, "limit": 3})
     assert [item["path"] for item in page["skipped"]] == [str(project / "2026-03-01_bad.jsonl")]
     assert [session["messageCount"] for session in page["sessions"]] == [800] * 3
-    while True:
-        seen += [session["id"] for session in page["sessions"]]
-        if "nextCursor" not in page:
-            break
-        page = client.request("session/list", {"allProjects": True, "limit": 30, "cursor": page["nextCursor"]})
+    seen = [session["id"] for session in all_pages(client, 3, 30)]
     assert seen == [f"{number:08x}" for number in [*range(159, 99, -1), *range(39, -1, -1)]]
+
+
+def test_copies_of_a_log_are_on_pages_of_their_own(client: RawClient, project: Path) -> None:
+    """They have one id and one time. One of them has a name that is no UTF-8."""
+    log = write_session(project, 500, line(1, "copied"))
+    for name in ("2026-03-02_000001f4.jsonl", os.fsdecode(b"copy \xff.jsonl")):
+        shutil.copy2(log, project / name)
+    paths = [session["path"] for session in client.request("session/list", {"allProjects": True})["sessions"]]
+    assert len(set(paths)) == 43
+    assert [session["path"] for session in all_pages(client, 1, 1)] == paths
+
+
+def all_pages(client: RawClient, first: int, then: int) -> list[dict[str, Any]]:
+    """The sessions on all pages: the first of so many, and those that follow."""
+    page = client.request("session/list", {"allProjects": True, "limit": first})
+    sessions: list[dict[str, Any]] = page["sessions"]
+    while "nextCursor" in page:
+        page = client.request("session/list", {"allProjects": True, "limit": then, "cursor": page["nextCursor"]})
+        sessions += page["sessions"]
+    return sessions
 
 
 @pytest.fixture

@@ -238,8 +238,26 @@ def test_what_is_no_session_has_no_time(manager: SessionManager, content: bytes)
 def test_a_log_whose_times_are_far_from_its_end_is_as_new_as_its_file(manager: SessionManager) -> None:
     for content in (header(moment="never"), header() + b"x" * 5_000_000):
         path = write(manager, content)
-        os.utime(path, ns=(5, 7_000_000_000))
-        assert peek(path) == 7_000_000_000
+        os.utime(path, ns=(5, 1_900_000_000_000_000_000))
+        assert peek(path) == 1_900_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        header(f"{4:08x}", "2026-03-09T00:00:00Z"),
+        header(f"{4:08x}", "never", created="2026-03-09T00:00:00Z"),
+        header(f"{4:08x}", "2026-03-09T00:00:00Z", name="x" * 5_000),
+    ],
+)
+def test_a_first_page_knows_of_a_session_that_is_newer_than_what_it_holds(
+    manager: SessionManager, begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a fork is, which holds copies."""
+    for number in range(1, 8):
+        copied = entry("message", said("x" * 5_000), moment=f"2026-03-0{number}T00:00:00Z")
+        write(manager, (begun if number == 4 else header(f"{number:08x}")) + copied, number)
+    assert first(manager, 2, monkeypatch) == [f"{4:08x}", f"{7:08x}"]
 
 
 def test_nothing_but_files_is_looked_into(manager: SessionManager) -> None:

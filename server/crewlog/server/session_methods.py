@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Callable
 
@@ -88,12 +89,12 @@ def _first_page(ws: Workspace, params: p.SessionListParams, limit: int) -> r.Ses
 
 def _write_cursor(info: SessionInfo) -> str:
     """The place behind a session in the order of the list: stays where it is while sessions are added."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(newest_first(info))).decode()
+    return base64.urlsafe_b64encode(json.dumps(newest_first(info)).encode()).decode()  # of a path that is no UTF-8 too
 
 
-def _read_cursor(cursor: str) -> tuple[int, str]:
+def _read_cursor(cursor: str) -> tuple[int, str, str]:
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str])
+        return msgspec.convert(json.loads(base64.urlsafe_b64decode(cursor)), tuple[int, str, str])
     except (ValueError, msgspec.MsgspecError):
         raise InvalidParams("$.cursor", "pass on the nextCursor of the page before, unchanged") from None
 

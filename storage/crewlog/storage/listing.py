@@ -261,8 +261,7 @@ class SessionSummary:
         if found is None or found.kind != EntryKind.HEADER:
             raise SessionCorrupt(self.path, line.number, "not a session file")
         self._header = read_header(found.data, self.path, line.number)
-        if times.parse_ns(_text_of(found.timestamp)) in (None, _NEVER):  # as in Go
-            self._newest.see(self._header.created.encode("utf-8", "replace"))
+        self._newest.see(_time_of_header(found, self._header).encode("utf-8", "replace"))
 
     def _see_message(self, data: bytes) -> None:
         try:
@@ -300,6 +299,12 @@ def _read_line(content: bytes) -> _ListLine | None:
     )
 
 
+def _time_of_header(line: _ListLine, header: Header) -> str:
+    """When it was written, or where its line does not say so, as in Go, when the session was created."""
+    written = _text_of(line.timestamp)
+    return header.created if times.parse_ns(written) in (None, _NEVER) else written
+
+
 def _text_of(timestamp: msgspec.Raw) -> str:
     """Empty where it is none."""
     return rawjson.decode_string(timestamp) or ""
@@ -321,14 +326,11 @@ def peek(path: str) -> int | None:
             return None
         start = os.pread(descriptor, _PEEK, 0)
         first, end, _ = start.lstrip().partition(b"\n")
-        if not end and len(start) < _PEEK:
+        found = _read_line(first) if end else None
+        if found is None or found.kind != EntryKind.HEADER:
             return None
-        if end:
-            found = _read_line(first)
-            if found is None or found.kind != EntryKind.HEADER:
-                return None
-            read_header(found.data, path, 1)
-        return _last_time(descriptor, status.st_size) or status.st_mtime_ns
+        begun = times.parse_ns(_time_of_header(found, read_header(found.data, path, 1))) or 0
+        return max(begun, _last_time(descriptor, status.st_size) or status.st_mtime_ns)  # a fork begins after all that it has copied
     except (OSError, StorageError):
         return None  # as above
     finally:

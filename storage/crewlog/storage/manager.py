@@ -258,9 +258,9 @@ class SessionManager:
             raise StorageFailed.from_os(error, self.dir) from error
 
 
-def newest_first(info: SessionInfo) -> tuple[int, str]:
-    """The sort key of a list: by the time of the last entry, falling; then by id."""
-    return -_moment(info.updated), info.id
+def newest_first(info: SessionInfo) -> tuple[int, str, str]:
+    """The sort key of a list: by the time of the last entry, falling; then by id, and by path, as a log may have been copied."""
+    return -_moment(info.updated), info.id, info.path
 
 
 @functools.lru_cache(maxsize=1 << 16)
