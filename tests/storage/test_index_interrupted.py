@@ -601,3 +601,19 @@ def test_a_log_edited_in_place_whose_time_was_set_back(work: Work) -> None:
         assert work.index.update(small=0).logs == 1
         work.compare(queries=["parser", "lexers", "word7", "model:sonata-7"])
         assert work.index.update(small=0).logs == 0
+
+
+def test_a_first_message_edited_in_place_before_more_was_appended(work: Work) -> None:
+    """As who removes a secret does while the agent goes on: nobody looked in between, and what is before the new end is as it was."""
+    work.create(2, message(1, "my password is hunter2") + call(901) + lines(3, 60))
+    manager = SessionManager(work.folder)
+    assert "hunter2" in str(manager.list())
+    work.update()
+    edited = Path(work.path(2)).read_bytes().replace(b"hunter2", b"*REMOVE").replace(b'"input_tokens": 10', b'"input_tokens": 20')
+    work.write(2, edited + message(999, "one more"), "r+b")
+    queries = ["hunter2", "password", "REMOVE", "more"]
+    assert manager.list() == SessionManager(work.folder).list()
+    work.compare(queries=queries)
+    work.compare(SessionIndex(work.home), queries)
+    work.update()
+    work.compare(queries=queries)

@@ -73,6 +73,21 @@ def test_an_edit_in_place_is_seen_though_the_size_is_the_same(store: SessionStor
     assert len(texts(store)) == 3
 
 
+@pytest.mark.parametrize("appends", [0, 3])
+def test_a_first_message_edited_in_place_is_seen_though_more_was_appended_since(
+    store: SessionStore, manager: SessionManager, appends: int
+) -> None:
+    """Whether the one who has it open wrote it or read it."""
+    for text in ["teh first", *(str(number) for number in range(appends)), "y" * 10_000]:
+        store.append_message(said(text))
+    reader = manager.open(store.session_id)
+    assert [texts(opened)[0] for opened in (store, reader)] == ["teh first"] * 2
+    write_at(store.path, 0, Path(store.path).read_bytes().replace(b"teh first", b"the first"))
+    with open(store.path, "ab") as file:
+        file.write(Path(store.path).read_bytes().splitlines(keepends=True)[-1].replace(b"y", b"z"))
+    assert [texts(opened)[0] for opened in (store, reader)] == ["the first"] * 2
+
+
 def test_an_append_whose_time_shows_before_its_size_is_no_edit(
     store: SessionStore, manager: SessionManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,8 +41,9 @@ BLOCK = 64 << 10
 LONG_READ = 256 << 10
 """Bytes to read beyond which a call does not belong on an event loop."""
 _FINGERPRINT = 4096
-"""Bytes before the known end that are compared when the file grew. A program without our locks that goes on writing where it last saw
-the end writes over some of these."""
+"""Bytes before the known end that are compared when the file grew, and as many at its beginning. A program without our locks that goes on
+writing where it last saw the end writes over some of these; so does who removes a secret from the first message, and leaves the length as
+it is. Elsewhere such an edit is seen where the file did not grow before we looked: then its time tells of it."""
 
 _SETTLING = 0.02
 """Seconds that a write which has touched the file has to make it grow, before it counts as an edit in place."""
@@ -126,6 +127,7 @@ class AppendLog:
         self._identity: tuple[int, int] | None = None
         self._seen: tuple[int, int] = (-1, -1)
         self._fingerprint = b""
+        self._beginning = b""
         self._descriptor = -1
         self._descriptor_identity: tuple[int, int] | None = None
         self._made = False
@@ -158,6 +160,7 @@ class AppendLog:
         self._identity = None
         self._seen = (-1, -1)
         self._fingerprint = b""
+        self._beginning = b""
 
     def look(self) -> Look:
         """One `stat`, and where the file grew a look at the bytes before the known end. Raises `StorageFailed`.
@@ -201,7 +204,7 @@ class AppendLog:
             if status.st_size - self.end > LONG_READ:
                 require_waiting()
             self._read_lines(descriptor, accept, accept_tail, accept_block)
-            self._fingerprint = os.pread(descriptor, min(_FINGERPRINT, self.end), max(0, self.end - _FINGERPRINT))
+            self._beginning, self._fingerprint = read_ends(descriptor, self.end)
             self._note(status)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
@@ -282,6 +285,8 @@ class AppendLog:
         self._identity = (status.st_dev, status.st_ino)
         self._seen = (status.st_size, status.st_mtime_ns)
         self._fingerprint = (self._fingerprint + before + lines[-_FINGERPRINT:])[-_FINGERPRINT:]
+        if size == len(self._beginning) < _FINGERPRINT:
+            self._beginning = (self._beginning + before + lines)[:_FINGERPRINT]
         offset = size + len(before)
         if status.st_size != offset + len(lines):  # a program without our locks wrote at the same time: all must be read anew
             self._identity = (-1, -1)
@@ -469,13 +474,18 @@ class AppendLog:
         return False
 
     def _still_stands(self) -> bool:
-        """Whether the bytes before the known end are those that were read: a writer at an offset of its own may have overwritten them."""
-        length = len(self._fingerprint)
+        """Whether the bytes before the known end, and the first, are those that were read: a writer at an offset of its own may have
+        overwritten them, or somebody edited the file in place.
+        """
         try:
             with open(self.path, "rb", buffering=0) as file:
-                return os.pread(file.fileno(), length, self.end - length) == self._fingerprint
+                ends = read_ends(file.fileno(), self.end)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
+        return self._are_as_read(*ends)
+
+    def _are_as_read(self, beginning: bytes, last: bytes) -> bool:
+        return beginning.startswith(self._beginning) and last.endswith(self._fingerprint)
 
 
 def _nothing() -> bool:
@@ -526,6 +536,11 @@ class BlockReader:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def read_ends(descriptor: int, end: int) -> tuple[bytes, bytes]:
+    """The first and the last bytes of what stands before `end`."""
+    return os.pread(descriptor, min(_FINGERPRINT, end), 0), os.pread(descriptor, min(_FINGERPRINT, end), max(0, end - _FINGERPRINT))
 
 
 def _line_ends(content: bytes) -> list[int]:

@@ -9,7 +9,7 @@ import time
 import msgspec
 
 from crewlog.storage.errors import StorageFailed
-from crewlog.storage.log import AcceptBlock, AcceptLine, AcceptTail, AppendLog, Line, Look, Tail
+from crewlog.storage.log import AcceptBlock, AcceptLine, AcceptTail, AppendLog, Line, Look, Tail, read_ends
 
 _SETTLED_NS = 100_000_000
 """Nanoseconds without a write after which a file's time tells all later writes from what was read: clocks of file systems tick slowly."""
@@ -18,7 +18,7 @@ _SETTLED_NS = 100_000_000
 class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a log was read, and of which file. `identity`: (device, inode); `seen`: (bytes, nanoseconds of its modification).
 
-    `print_length`, `print_digest`: of the last bytes that were read. `tail_at`: where the last record begins if it lacks its line end,
+    `ends`: a digest of the first and the last bytes that were read. `tail_at`: where the last record begins if it lacks its line end,
     else -1. `changed`: when the file's content, name or rights changed last, in nanoseconds as the system tells it (`st_ctime_ns`), which
     no program can set back as it can the time of modification.
     """
@@ -28,8 +28,7 @@ class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     changed: int
     end: int
     line_count: int
-    print_length: int
-    print_digest: bytes
+    ends: bytes
     tail_at: int
 
     def fits(self, status: os.stat_result) -> bool:
@@ -46,7 +45,7 @@ class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
             return None
         try:
             with open(path, "rb", buffering=0) as file:
-                stands = _digest(os.pread(file.fileno(), self.print_length, self.end - self.print_length)) == self.print_digest
+                stands = _digest(b"".join(read_ends(file.fileno(), self.end))) == self.ends
         except OSError:
             return None
         return (self.end if self.tail_at < 0 else self.tail_at, status.st_size) if stands else None
@@ -55,19 +54,18 @@ class LogState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class ResumableLog(AppendLog):
     """An `AppendLog` that can be asked for its state, and made from one. It is only read.
 
-    Of the last bytes that were read it keeps a digest: there may be many thousands of these.
+    Of the bytes that are compared when it grew it keeps a digest: there may be many thousands of these.
     """
 
     def __init__(self, path: str, state: LogState | None = None) -> None:
         super().__init__(path)
-        self._print_length = 0
-        self._print_digest = b""
+        self._ends = b""
         self._changed = -1
         self._read_at = 0
         if state is not None:
             self.end, self.line_count = state.end, state.line_count
             self._identity, self._seen, self._changed = state.identity, state.seen, state.changed
-            self._print_length, self._print_digest = state.print_length, state.print_digest
+            self._ends = state.ends
             if state.tail_at >= 0:
                 self.tail = Tail(Line(state.line_count, state.tail_at, b""), True)
 
@@ -78,9 +76,7 @@ class ResumableLog(AppendLog):
         if self._identity is None or not is_settled(self._seen[1], self._read_at):
             return None
         tail_at = self.tail.line.offset if self.tail is not None and self.tail.complete else -1
-        return LogState(
-            self._identity, self._seen, self._changed, self.end, self.line_count, self._print_length, self._print_digest, tail_at
-        )
+        return LogState(self._identity, self._seen, self._changed, self.end, self.line_count, self._ends, tail_at)
 
     def look(self) -> Look:
         """As of `AppendLog`; a file whose time was set back after an edit in place is seen too."""
@@ -95,32 +91,29 @@ class ResumableLog(AppendLog):
 
     def _is_glued(self) -> bool:
         """Whether something else than a line end was written behind the last record, so that it is no record any more."""
-        return self._read_at_end(1, self.end) not in (b"", b"\n")
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                return os.pread(file.fileno(), 1, self.end) not in (b"", b"\n")
+        except OSError as error:
+            raise StorageFailed.from_os(error, self.path) from error
 
     def read_added(self, accept: AcceptLine, accept_tail: AcceptTail, accept_block: AcceptBlock | None = None) -> None:
         read_at = time.time_ns()
         super().read_added(accept, accept_tail, accept_block)
         self._read_at = read_at
-        self._print_length, self._print_digest = len(self._fingerprint), _digest(self._fingerprint)
-        self._fingerprint = b""
+        self._ends = _digest(self._beginning + self._fingerprint)
+        self._beginning = self._fingerprint = b""
 
     def _note(self, status: os.stat_result) -> None:
         super()._note(status)
         self._changed = status.st_ctime_ns
 
-    def _still_stands(self) -> bool:
-        return _digest(self._read_at_end(self._print_length, self.end - self._print_length)) == self._print_digest
+    def _are_as_read(self, beginning: bytes, last: bytes) -> bool:
+        return _digest(beginning + last) == self._ends
 
     def _change_time(self) -> int:
         try:
             return os.stat(self.path).st_ctime_ns
-        except OSError as error:
-            raise StorageFailed.from_os(error, self.path) from error
-
-    def _read_at_end(self, length: int, offset: int) -> bytes:
-        try:
-            with open(self.path, "rb", buffering=0) as file:
-                return os.pread(file.fileno(), length, offset)
         except OSError as error:
             raise StorageFailed.from_os(error, self.path) from error
 
