@@ -225,6 +225,28 @@ def test_where_nothing_can_be_written_logs_are_read(work: Work) -> None:
     assert is_used(work, work.index)
 
 
+@pytest.mark.parametrize("with_folders", [False, True])
+def test_what_sqlite_has_beside_the_database_is_removed(work: Work, with_folders: bool) -> None:
+    """While it is open, by somebody who tidies up; and something else is put there."""
+    work.update()
+    others = [SessionIndex(work.home) for _ in range(2)]
+    assert all(is_used(work, index) for index in (work.index, *others))
+    for suffix in ("-wal", "-shm"):
+        beside = Path(f"{index_path(work)}{suffix}")
+        beside.unlink()
+        if with_folders:
+            beside.mkdir()
+    work.write(1, message(3000, "parser"))
+    for index in (work.index, *others):
+        work.compare(index, ["parser"])
+    for index in (work.index, *others) * 2:  # the first one may only find out
+        index.update(small=0)
+        work.compare(index, ["parser"])
+    for index in (work.index, *others, SessionIndex(work.home)):
+        assert index.status().state == "ready"
+        assert is_used(work, index)
+
+
 def test_a_full_disk(work: Work) -> None:
     """RLIMIT_FSIZE makes the system refuse to let a file grow, as a full disk does."""
     work.update()

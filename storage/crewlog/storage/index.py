@@ -216,10 +216,12 @@ class SessionIndex:
             self._connection = None
 
     def _note(self, error: NoIndex) -> None:
-        """A damaged index is not looked at again; the next update makes a new one."""
+        """A damaged index is not looked at again; the next update makes a new one. What else is wrong may be wrong with the connection
+        alone: as long as one is open, SQLite keeps files that were removed beside the database, and no other gets on.
+        """
         if error.damaged and self._path:
             self._damaged = self._path
-            self._disconnect()
+        self._disconnect()
 
     # --- writing ---
 
@@ -244,6 +246,7 @@ class SessionIndex:
             self._off, self._reason = True, str(error)
             return Updated()
         except NoIndex as error:
+            self.close()  # see `_note`
             if any(word in error.reason for word in ("locked", "busy")):
                 return Updated(busy=True)
             self._off, self._reason = True, error.reason

@@ -23,6 +23,8 @@ SMALL_TIMEOUT = 2.0
 """Seconds that a reader waits for the database before it does without."""
 _OURS = re.compile(r"index-(\d+)\.(\d+)\.sqlite3")
 _LEFT_OVER = re.compile(r"index-(\d+)\.(\d+)\.sqlite3(?:\.tmp|-wal|-shm|-journal)*")
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite has beside the database."""
 _SCHEMA = """
 CREATE TABLE files (id INTEGER PRIMARY KEY, folder BLOB NOT NULL, name BLOB NOT NULL, state BLOB NOT NULL, UNIQUE (folder, name));
 CREATE TABLE usage (file INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -75,7 +77,7 @@ def current_path(home: str) -> str | None:
 def connect(path: str, home: str, *, timeout: float = SMALL_TIMEOUT, mode: str = "rw") -> sqlite3.Connection:
     """The database at `path`, checked to be an index of this version. `mode`: as in an URI of SQLite. Raises `NoIndex`."""
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
+        if not stat.S_ISREG(os.lstat(path).st_mode) or any(os.path.isdir(path + suffix) for suffix in _BESIDE):
             raise NoIndex("what stands in the index's place is no file", damaged=True)
         require_inside(path, home)
     except (StorageFailed, OSError) as error:
