@@ -14,7 +14,10 @@ function M.read(buf)
   elseif name == "crewlog://sidebar" then
     require("crewlog.sidebar.view").redraw()
   else
-    vim.notify(("crewlog: there is nothing behind %s: names are crewlog://session/<id>, crewlog://task/<list>/<id>"):format(name), vim.log.levels.ERROR)
+    vim.notify(
+      ("crewlog: there is nothing behind %s: names are crewlog://session/<id>, crewlog://task/<list>/<id>"):format(name),
+      vim.log.levels.ERROR
+    )
   end
 end
 

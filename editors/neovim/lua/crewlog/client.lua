@@ -32,8 +32,19 @@ M.starts = 0
 M.PROTOCOL = 1
 ---@type string[] what the plugin asks for; a server without one of them is too old
 M.METHODS = {
-  "crewlog/status", "history/list", "plan/list", "roster/get", "session/entries", "session/list", "session/search",
-  "task/claim", "task/list", "task/lists", "task/release", "task/update", "transcript/load",
+  "crewlog/status",
+  "history/list",
+  "plan/list",
+  "roster/get",
+  "session/entries",
+  "session/list",
+  "session/search",
+  "task/claim",
+  "task/list",
+  "task/lists",
+  "task/release",
+  "task/update",
+  "transcript/load",
 }
 
 local BACKOFF = { 100, 1000, 3000, 10000, 30000 }

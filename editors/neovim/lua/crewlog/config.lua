@@ -60,12 +60,17 @@ local function strings(value)
 end
 
 local RULES = {
-  { "cmd", strings, "a list of strings, such as { \"crewlog\", \"serve\" }", optional = true },
+  { "cmd", strings, 'a list of strings, such as { "crewlog", "serve" }', optional = true },
   { "env", "table", "a table", optional = true },
   { "home", "string", "a path", optional = true },
   { "owner", { "string", "function" }, "a string or a function", optional = true },
   { "icons", { "string", "boolean" }, '"auto", true or false' },
-  { "picker", "string", '"select", "auto", "telescope", "fzf-lua" or "snacks"', of = { "select", "auto", "telescope", "fzf-lua", "snacks" } },
+  {
+    "picker",
+    "string",
+    '"select", "auto", "telescope", "fzf-lua" or "snacks"',
+    of = { "select", "auto", "telescope", "fzf-lua", "snacks" },
+  },
   { "startup_timeout", positive, "milliseconds" },
   { "sidebar.position", "string", '"left" or "right"', of = { "left", "right" } },
   { "sidebar.width", positive, "a number of columns" },

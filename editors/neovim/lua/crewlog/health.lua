@@ -71,7 +71,9 @@ local function check_server()
     health.error("the server does not answer: " .. err.message, { ":Crewlog restart" })
     return
   end
-  health.ok(("server %s, protocol %d, process %d, up for %d s"):format(status.version, status.protocolVersion, status.pid, status.uptimeMs / 1000))
+  health.ok(
+    ("server %s, protocol %d, process %d, up for %d s"):format(status.version, status.protocolVersion, status.pid, status.uptimeMs / 1000)
+  )
   health.info("home: " .. status.home)
   health.info(("project: %s (%s)"):format(status.projectId, vim.fn.getcwd(-1, -1)))
   health.info(("you claim tasks as %q"):format(config.owner()))
@@ -92,7 +94,12 @@ end
 
 local function check_extras()
   local wanted = config.options.icons
-  health.info(("icons: %s"):format(wanted == "auto" and (icons.detected() and "auto, on" or "auto, off: set vim.g.have_nerd_font = true where your font has them") or tostring(wanted)))
+  health.info(
+    ("icons: %s"):format(
+      wanted == "auto" and (icons.detected() and "auto, on" or "auto, off: set vim.g.have_nerd_font = true where your font has them")
+        or tostring(wanted)
+    )
+  )
   for name, module in vim.spairs({ telescope = "telescope", ["fzf-lua"] = "fzf-lua", ["snacks.nvim"] = "snacks" }) do
     if pcall(require, module) then
       health.ok(name .. " is there: see |crewlog-pickers|")

@@ -19,15 +19,36 @@ local M = {}
 
 ---@type crewlog.Icons
 local PLAIN = {
-  open = "▾", closed = "▸", pending = "○", blocked = "◌", in_progress = "◐", completed = "●", unknown = "?",
-  session = "»", plan = "≡", list = "#", member = "@", more = "…", warning = "!",
+  open = "▾",
+  closed = "▸",
+  pending = "○",
+  blocked = "◌",
+  in_progress = "◐",
+  completed = "●",
+  unknown = "?",
+  session = "»",
+  plan = "≡",
+  list = "#",
+  member = "@",
+  more = "…",
+  warning = "!",
 }
 
 ---@type crewlog.Icons
 local NERD = {
-  open = "\u{f47c}", closed = "\u{f460}", pending = "\u{f4aa}", blocked = "\u{f033e}", in_progress = "\u{f144}",
-  completed = "\u{f058}", unknown = "\u{f128}", session = "\u{f0369}", plan = "\u{f0219}", list = "\u{f0cb}",
-  member = "\u{f007}", more = "…", warning = "\u{f071}",
+  open = "\u{f47c}",
+  closed = "\u{f460}",
+  pending = "\u{f4aa}",
+  blocked = "\u{f033e}",
+  in_progress = "\u{f144}",
+  completed = "\u{f058}",
+  unknown = "\u{f128}",
+  session = "\u{f0369}",
+  plan = "\u{f0219}",
+  list = "\u{f0cb}",
+  member = "\u{f007}",
+  more = "…",
+  warning = "\u{f071}",
 }
 
 --- Whether a Nerd Font is known to be there: a terminal cannot be asked, but users of one say so.

@@ -78,7 +78,11 @@ function M.status()
   local client, store = require("crewlog.client"), require("crewlog.store")
   local server = client.server or {}
   return {
-    state = client.state, reason = client.reason, version = client.version, home = server.home, project = server.projectId,
+    state = client.state,
+    reason = client.reason,
+    version = client.version,
+    home = server.home,
+    project = server.projectId,
     counts = store.counts(),
   }
 end

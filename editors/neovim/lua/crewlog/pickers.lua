@@ -55,8 +55,17 @@ end
 
 ---@type table<string, "edit"|"split"|"vsplit"|"tab">
 local HOW = {
-  default = "edit", edit = "edit", horizontal = "split", split = "split", vertical = "vsplit", vsplit = "vsplit",
-  tab = "tab", tabnew = "tab", tabedit = "tab", tabdrop = "tab", ["tab drop"] = "tab",
+  default = "edit",
+  edit = "edit",
+  horizontal = "split",
+  split = "split",
+  vertical = "vsplit",
+  vsplit = "vsplit",
+  tab = "tab",
+  tabnew = "tab",
+  tabedit = "tab",
+  tabdrop = "tab",
+  ["tab drop"] = "tab",
 }
 
 ---@param hit? crewlog.SearchHit
@@ -77,7 +86,8 @@ function M.telescope_finder(opts)
         for _, hit in ipairs(hits) do
           local line = search.format(hit)
           -- `filename` and `text` are for the quickfix list
-          local entry = { value = hit, display = line, ordinal = line, filename = names.session(hit.session.id), text = line, finder = finder }
+          local entry =
+            { value = hit, display = line, ordinal = line, filename = names.session(hit.session.id), text = line, finder = finder }
           if process_result(entry) then
             return -- telescope wants no more of these
           end
@@ -97,22 +107,24 @@ function M.telescope(opts)
   local actions = require("telescope.actions")
   local state = require("telescope.actions.state")
   local finder = M.telescope_finder(opts)
-  require("telescope.pickers").new(opts, {
-    prompt_title = "Search sessions",
-    default_text = opts.query,
-    finder = finder,
-    sorter = require("telescope.sorters").empty(), -- the server's order
-    attach_mappings = function()
-      require("telescope.actions.set").select:replace(function(prompt, how)
-        local entry = state.get_selected_entry()
-        actions.close(prompt)
-        if entry and entry.finder == finder then -- that of another picker until this one was answered
-          open(entry.value, how)
-        end
-      end)
-      return true
-    end,
-  }):find()
+  require("telescope.pickers")
+    .new(opts, {
+      prompt_title = "Search sessions",
+      default_text = opts.query,
+      finder = finder,
+      sorter = require("telescope.sorters").empty(), -- the server's order
+      attach_mappings = function()
+        require("telescope.actions.set").select:replace(function(prompt, how)
+          local entry = state.get_selected_entry()
+          actions.close(prompt)
+          if entry and entry.finder == finder then -- that of another picker until this one was answered
+            open(entry.value, how)
+          end
+        end)
+        return true
+      end,
+    })
+    :find()
 end
 
 --- Live search in fzf-lua. `opts` may hold options of fzf-lua.
@@ -152,7 +164,10 @@ function M.fzf_lua(opts)
       func_async_callback = false, -- lines come from outside the coroutine in which versions before 2025 ask
       fzf_opts = { ["--delimiter"] = ":", ["--with-nth"] = "2..", ["--no-multi"] = true },
       actions = {
-        ["enter"] = action("edit"), ["ctrl-s"] = action("split"), ["ctrl-v"] = action("vsplit"), ["ctrl-t"] = action("tab"),
+        ["enter"] = action("edit"),
+        ["ctrl-s"] = action("split"),
+        ["ctrl-v"] = action("vsplit"),
+        ["ctrl-t"] = action("tab"),
       },
     }, opts)
   )

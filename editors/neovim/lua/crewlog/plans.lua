@@ -30,7 +30,9 @@ function M.new(name, content)
   local function make(chosen)
     client.request("plan/save", { name = chosen, content = content or "", ifMatch = "" }, function(err, result)
       if err then
-        return tell(err.data.kind == "planChanged" and { message = ("there is a plan %s already"):format(text.one_line(chosen, 80)) } or err)
+        return tell(
+          err.data.kind == "planChanged" and { message = ("there is a plan %s already"):format(text.one_line(chosen, 80)) } or err
+        )
       end
       require("crewlog.windows").open(result.path)
     end)
@@ -63,7 +65,9 @@ local function move(plan, name)
     end
     client.request("plan/save", { name = name, content = loaded.content, ifMatch = "" }, function(err2, result)
       if err2 then
-        return tell(err2.data.kind == "planChanged" and { message = ("there is a plan %s already"):format(text.one_line(name, 80)) } or err2)
+        return tell(
+          err2.data.kind == "planChanged" and { message = ("there is a plan %s already"):format(text.one_line(name, 80)) } or err2
+        )
       end
       client.request("plan/delete", { name = plan.name, ifMatch = loaded.etag }, function(err3)
         if err3 then
@@ -134,7 +138,10 @@ local function on_change(data)
     vim.cmd.checktime(buf)
   elseif seen[buf] and now ~= seen[buf] and told[buf] ~= now then
     told[buf] = now
-    vim.notify(("crewlog: plan %s was changed by somebody else; your text is kept, and :w asks"):format(text.one_line(plan.name, 80)), vim.log.levels.WARN)
+    vim.notify(
+      ("crewlog: plan %s was changed by somebody else; your text is kept, and :w asks"):format(text.one_line(plan.name, 80)),
+      vim.log.levels.WARN
+    )
   end
 end
 

@@ -584,13 +584,35 @@ end
 ---@type { [1]: string, [2]: string, [3]: fun(view: crewlog.View) }[] keys in these buffers
 M.KEYS = {
   { "<CR>", "open the entry as it is stored", open_entry },
-  { "]]", "next message", function(view) jump(view, 1) end },
-  { "[[", "previous message", function(view) jump(view, -1) end },
-  { "g[", "the beginning: loads all of it", function(view)
-    vim.cmd("normal! m'")
-    to_the_beginning(view, api.nvim_get_current_win())
-  end },
-  { "gR", "load it anew", function(view) M.load(view) end },
+  {
+    "]]",
+    "next message",
+    function(view)
+      jump(view, 1)
+    end,
+  },
+  {
+    "[[",
+    "previous message",
+    function(view)
+      jump(view, -1)
+    end,
+  },
+  {
+    "g[",
+    "the beginning: loads all of it",
+    function(view)
+      vim.cmd("normal! m'")
+      to_the_beginning(view, api.nvim_get_current_win())
+    end,
+  },
+  {
+    "gR",
+    "load it anew",
+    function(view)
+      M.load(view)
+    end,
+  },
 }
 
 local SOURCES = { session = session_source, transcript = transcript_source }
@@ -605,8 +627,18 @@ function M.read(buf)
     return M.load(known)
   end
   local view = {
-    buf = buf, source = SOURCES[kind](first, second), entries = {}, counts = {}, levels = {}, head = 0, total = 0,
-    more_before = false, more_after = false, busy = false, stale = false, ticket = {},
+    buf = buf,
+    source = SOURCES[kind](first, second),
+    entries = {},
+    counts = {},
+    levels = {},
+    head = 0,
+    total = 0,
+    more_before = false,
+    more_after = false,
+    busy = false,
+    stale = false,
+    ticket = {},
   }
   M.views[buf] = view
   vim.bo[buf].buftype, vim.bo[buf].swapfile, vim.bo[buf].undolevels = "nofile", false, -1

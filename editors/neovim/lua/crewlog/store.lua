@@ -43,7 +43,8 @@ local wanted = {} ---@type table<string, true> lists whose tasks are to be there
 local told = false -- of an error since the server began; the others are in the sidebar
 local age = 0 -- of the server: an answer of an earlier one is no news
 
-local EVENTS = { tasks = "CrewlogTasksChanged", sessions = "CrewlogSessionsChanged", plans = "CrewlogPlansChanged", team = "CrewlogTeamChanged" }
+local EVENTS =
+  { tasks = "CrewlogTasksChanged", sessions = "CrewlogSessionsChanged", plans = "CrewlogPlansChanged", team = "CrewlogTeamChanged" }
 
 --- Calls `listener` after each change.
 ---@param listener fun(topic: crewlog.Topic, data: table)

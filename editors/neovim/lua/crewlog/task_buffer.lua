@@ -145,8 +145,12 @@ end
 ---@param tick integer
 local function create(buf, draft, fields, tick)
   local params = {
-    listId = draft.list_id, subject = fields.subject, description = fields.description, activeForm = fields.activeForm,
-    blockedBy = #fields.blockedBy > 0 and fields.blockedBy or nil, blocks = #fields.blocks > 0 and fields.blocks or nil,
+    listId = draft.list_id,
+    subject = fields.subject,
+    description = fields.description,
+    activeForm = fields.activeForm,
+    blockedBy = #fields.blockedBy > 0 and fields.blockedBy or nil,
+    blocks = #fields.blocks > 0 and fields.blocks or nil,
   }
   local err, task = client.request_sync("task/create", params)
   if err then

@@ -32,7 +32,7 @@ end
 --- A value on one line; as a JSON string where it would not come back equal.
 ---@param value string
 local function written(value)
-  if value:find("[%c\127]") or value:find("^[\"%s]") or value:find("%s$") then
+  if value:find("[%c\127]") or value:find('^["%s]') or value:find("%s$") then
     return vim.json.encode(value)
   end
   return value

@@ -6,7 +6,9 @@ local api = vim.api
 ---@param win integer
 local function is_normal(win)
   local buf = api.nvim_win_get_buf(win)
-  return api.nvim_win_get_config(win).relative == "" and vim.bo[buf].filetype ~= "crewlog" and not vim.wo[win].winfixbuf
+  return api.nvim_win_get_config(win).relative == ""
+    and vim.bo[buf].filetype ~= "crewlog"
+    and not vim.wo[win].winfixbuf
     and not vim.list_contains({ "quickfix", "terminal", "prompt", "help" }, vim.bo[buf].buftype)
 end
 

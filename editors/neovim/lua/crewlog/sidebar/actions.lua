@@ -383,7 +383,8 @@ define("search", "search all sessions", nil, function()
 end)
 
 define("yank", "yank the id, name or path", nil, function(row)
-  local what = row and (row.task and row.task.id or row.session and row.session.id or row.plan and row.plan.path or row.name or row.list and row.list.id)
+  local what = row
+    and (row.task and row.task.id or row.session and row.session.id or row.plan and row.plan.path or row.name or row.list and row.list.id)
   if what then
     vim.fn.setreg(vim.v.register, what)
     say("yanked " .. text.one_line(what, 100))

@@ -16,9 +16,13 @@ local function fact(lines, name, value)
 end
 
 local function ids(list)
-  return vim.iter(list or {}):take(50):map(function(id)
-    return "#" .. id
-  end):join(" ")
+  return vim
+    .iter(list or {})
+    :take(50)
+    :map(function(id)
+      return "#" .. id
+    end)
+    :join(" ")
 end
 
 local ABOUT = {} ---@type table<string, fun(lines: string[], row: crewlog.Row)>
@@ -31,8 +35,15 @@ function ABOUT.task(lines, row)
   fact(lines, "doing", task.activeForm)
   fact(lines, "owner", task.owner)
   if type(task.claim) == "table" then
-    fact(lines, "claim", ("taking %d%s%s"):format(task.claim.generation, task.claim.expiresAt and ", until " .. session_text.clock(task.claim.expiresAt) or "",
-      task.claim.lapsed and ", lapsed: it can be claimed" or ""))
+    fact(
+      lines,
+      "claim",
+      ("taking %d%s%s"):format(
+        task.claim.generation,
+        task.claim.expiresAt and ", until " .. session_text.clock(task.claim.expiresAt) or "",
+        task.claim.lapsed and ", lapsed: it can be claimed" or ""
+      )
+    )
   end
   fact(lines, "waits for", ids(task.blockedBy))
   fact(lines, "still open", ids(store.open_blockers(row.list, task)))

@@ -156,9 +156,13 @@ local function task_row(made_rows, list, task, signs)
     vim.list_extend(segments, { { "  " }, { "@" .. text.one_line(holder, 60), "CrewlogOwner" } })
   end
   if sign == "blocked" then
-    local ids = vim.iter(blockers):take(5):map(function(id)
-      return "#" .. text.one_line(id, 30)
-    end):join(" ")
+    local ids = vim
+      .iter(blockers)
+      :take(5)
+      :map(function(id)
+        return "#" .. text.one_line(id, 30)
+      end)
+      :join(" ")
     vim.list_extend(segments, { { "  " }, { "after " .. ids .. (#blockers > 5 and " …" or ""), "CrewlogBlocked" } })
   end
   local new = row({ key = "task\1" .. list.id .. "\1" .. task.id, kind = "task", section = "tasks", list = list, task = task }, segments)
@@ -248,7 +252,10 @@ function add.sessions(rows, signs)
     rows[#rows + 1] = hint("sessions", "skipped\1sessions", message, "CrewlogError")
   end
   if store.sessions_cursor then
-    rows[#rows + 1] = row({ key = "more\1sessions", kind = "more", section = "sessions" }, { { "  " }, { signs.more .. " more", "CrewlogHint" } })
+    rows[#rows + 1] = row(
+      { key = "more\1sessions", kind = "more", section = "sessions" },
+      { { "  " }, { signs.more .. " more", "CrewlogHint" } }
+    )
   elseif next(store.sessions) == nil then
     rows[#rows + 1] = hint("sessions", "none\1sessions", "none yet in this folder")
   end

@@ -235,8 +235,19 @@ local function make_buffer(on_create)
 end
 
 local WINDOW = {
-  number = false, relativenumber = false, signcolumn = "no", foldcolumn = "0", statuscolumn = "", wrap = false, list = false,
-  spell = false, foldenable = false, cursorline = true, winfixwidth = true, winfixbuf = true, colorcolumn = "",
+  number = false,
+  relativenumber = false,
+  signcolumn = "no",
+  foldcolumn = "0",
+  statuscolumn = "",
+  wrap = false,
+  list = false,
+  spell = false,
+  foldenable = false,
+  cursorline = true,
+  winfixwidth = true,
+  winfixbuf = true,
+  colorcolumn = "",
 }
 
 --- Shows the sidebar in this tab page, and goes to it.
