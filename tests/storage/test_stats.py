@@ -65,6 +65,59 @@ def test_calls_and_messages_of_odd_shapes_are_passed_over(work: Work) -> None:
     assert list(found.by_model) == ["m"]
 
 
+CHANGED = dict.fromkeys(("system_changed", "frozen_system_changed", "dynamic_system_changed", "tools_changed"), True)
+BROKEN = {"prev_cache_read_tokens": 9, "curr_cache_read_tokens": 2, "drop_absolute": 7, "drop_fraction": 0.5, **CHANGED, "note": "n"}
+COUNTS = {"input_tokens": 10, "output_tokens": 1, "cache_read_tokens": 4, "cache_creation_tokens": 2, "total_tokens": 17, "latency_ms": 12}
+FULL = {"provider": "p", "model": "m", **COUNTS, "stop_reason": "end", "reasoning_effort": "high", "cache_break": BROKEN}
+
+
+def counted(work: Work, data: dict[str, Any]) -> tuple[Any, ...]:
+    """What is told of the one call of a session."""
+    work.create(1, entry(1, "llm_call", data))
+    found = both(work)
+    total = found.total
+    tokens = [total.input_tokens, total.output_tokens, total.cache_read_tokens, total.cache_creation_tokens]
+    breaks = [(item.dropped_tokens, item.reasons, item.note) for item in found.cache_breaks]
+    return total.calls, list(found.by_model), tokens, total.percentile(0.5), breaks
+
+
+@pytest.mark.parametrize("field", FULL)
+def test_a_field_that_is_null_is_one_that_was_not_set(work: Work, field: str) -> None:
+    """As Go reads it: the rest of the call counts."""
+    without = {name: value for name, value in FULL.items() if name != field}
+    assert counted(work, {**FULL, field: None}) == counted(work, without)
+    assert counted(work, without)[0] == 1
+
+
+@pytest.mark.parametrize("field", BROKEN)
+def test_so_it_is_in_a_cache_break(work: Work, field: str) -> None:
+    without = {name: value for name, value in BROKEN.items() if name != field}
+    assert counted(work, {**FULL, "cache_break": {**BROKEN, field: None}}) == counted(work, {**FULL, "cache_break": without})
+    assert len(counted(work, {**FULL, "cache_break": without})[4]) == 1
+
+
+def test_so_it_is_in_the_cost_of_a_message(work: Work) -> None:
+    usage = {"provider": None, "model": None, "input": None, "total_tokens": None, "cost": {"input": None, "total": 0.5}}
+    work.create(1, entry(1, "message", {"role": None, "content": None, "metadata": None, "usage": usage}))
+    assert {model: spent.cost for model, spent in both(work).by_model.items()} == {"": 0.5}
+
+
+def test_numbers_that_are_written_as_fractions_count(work: Work) -> None:
+    fractions = {name: float(value) for name, value in COUNTS.items()}
+    broken = {**BROKEN, "drop_absolute": 7.0}
+    assert counted(work, {**FULL, **fractions, "latency_ms": 12.4, "cache_break": broken}) == counted(work, FULL)
+
+
+@pytest.mark.parametrize("number", [2**63, 10**30, 10**400, 1e300, -(10**400)])
+def test_counts_beyond_what_go_holds_harm_no_other(work: Work, number: float) -> None:
+    """There still are sums, shares and percentiles."""
+    work.create(1, call(1, latency_ms=5) + entry(2, "llm_call", dict.fromkeys(COUNTS, number)))
+    found = both(work).total
+    assert found.calls == 2
+    most = float(2**63 - 1) if number > 0 else 5.0
+    assert (found.percentile(0.95), math.isfinite(found.cache_hit_rate)) == (most, True)
+
+
 def test_what_is_since_a_moment(work: Work) -> None:
     """Also when it is in the midst of a day, and where there is no time."""
     moments = ["2026-03-01T08:00:00Z", "2026-03-01T12:00:00+08:00", "2026-03-01T20:00:00Z", "2026-03-02T08:00:00Z", "never"]

@@ -12,7 +12,7 @@ from crewlog.storage import rawjson, times
 from crewlog.storage.entries import NotAnEntry, read_entry
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.log import AppendLog, Line
-from crewlog.storage.records import Entry, EntryKind, LLMCallEntry, SessionInfo
+from crewlog.storage.records import Entry, EntryKind, SessionInfo
 
 
 class Usage(msgspec.Struct, array_like=True, gc=False):
@@ -81,8 +81,33 @@ class Stats(msgspec.Struct):
     sessions: int
 
 
+_Number = int | float | None
+"""Other programs write whole numbers as fractions, and null, which Go reads as "not set", for what they do not know."""
+
+
+class _CacheBreakData(msgspec.Struct, gc=False):
+    drop_absolute: _Number = 0
+    system_changed: bool | None = False
+    frozen_system_changed: bool | None = False
+    dynamic_system_changed: bool | None = False
+    tools_changed: bool | None = False
+    note: str | None = ""
+
+
+class _Call(msgspec.Struct, gc=False):
+    """Of an `LLMCallEntry` what is counted: nothing else in it can keep a call from being counted."""
+
+    model: str | None = ""
+    input_tokens: _Number = 0
+    output_tokens: _Number = 0
+    cache_read_tokens: _Number = 0
+    cache_creation_tokens: _Number = 0
+    latency_ms: _Number = 0
+    cache_break: _CacheBreakData | None = None
+
+
 class _Cost(msgspec.Struct, gc=False):
-    total: int | float | None = 0
+    total: _Number = 0
 
 
 class _MessageUsage(msgspec.Struct, gc=False):
@@ -94,7 +119,7 @@ class _Message(msgspec.Struct, gc=False):
     usage: _MessageUsage | None = None
 
 
-_call_decoder = msgspec.json.Decoder(LLMCallEntry)
+_call_decoder = msgspec.json.Decoder(_Call)
 _message_decoder = msgspec.json.Decoder(_Message)
 _REASONS = (
     ("frozen_system_changed", "frozenSystem"),
@@ -154,24 +179,25 @@ class UsageCounter:
 
     def _see_call(self, entry: Entry) -> None:
         try:
-            call = rawjson.decode_lenient(bytes(entry.data), _call_decoder, LLMCallEntry)
+            call = rawjson.decode_lenient(bytes(entry.data), _call_decoder, _Call)
         except msgspec.MsgspecError:
             return
         moment = times.parse_ns(entry.timestamp) or 0
-        usage = self._usage_at(entry, moment, call.model)
+        usage = self._usage_at(entry, moment, call.model or "")
         if usage is None:
             return
         usage.calls += 1
-        usage.input_tokens += call.input_tokens
-        usage.output_tokens += call.output_tokens
-        usage.cache_read_tokens += call.cache_read_tokens
-        usage.cache_creation_tokens += call.cache_creation_tokens
-        if call.latency_ms:
-            usage.latencies.append(call.latency_ms)
+        usage.input_tokens += _whole(call.input_tokens)
+        usage.output_tokens += _whole(call.output_tokens)
+        usage.cache_read_tokens += _whole(call.cache_read_tokens)
+        usage.cache_creation_tokens += _whole(call.cache_creation_tokens)
+        latency = _whole(call.latency_ms)
+        if latency:
+            usage.latencies.append(latency)
         if call.cache_break is not None:
             reasons = [told for field, told in _REASONS if getattr(call.cache_break, field)]
-            dropped = call.cache_break.drop_absolute
-            self.usage.breaks.append(CacheBreak("", entry.id, entry.timestamp, dropped, reasons, call.cache_break.note))
+            dropped, note = _whole(call.cache_break.drop_absolute), call.cache_break.note or ""
+            self.usage.breaks.append(CacheBreak("", entry.id, entry.timestamp, dropped, reasons, note))
             self.usage.break_moments.append(moment)
 
     def _see_message(self, entry: Entry) -> None:
@@ -272,6 +298,14 @@ def _add(stats: Stats, info: SessionInfo, usage: SessionUsage) -> None:
         stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
     for found in usage.breaks:
         stats.cache_breaks.append(CacheBreak(info.id, found.entry_id, found.timestamp, found.dropped_tokens, found.reasons, found.note))
+
+
+def _whole(value: _Number) -> int:
+    """Within what Go's `int64` holds, so that there is a mean and a share of any such numbers."""
+    return round(max(-_MOST, min(value or 0, _MOST)))
+
+
+_MOST = 2**63 - 1
 
 
 def _sum(values: list[float]) -> float:
