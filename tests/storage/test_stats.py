@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -157,14 +158,16 @@ def test_by_model_day_and_session(work: Work) -> None:
     [
         ([0.1] * 10, 1.0),
         ([1e16, 1.0, -1e16], 1.0),
-        ([1e308, 1e308], math.inf),
-        ([10**400, 1], math.inf),
-        ([-(10**400), 1], -math.inf),
-        ([1e308, 1e308, 1, 2, 3], math.inf),
+        ([1e308, 1e308], sys.float_info.max),
+        ([1e308, 1e308, -1e308], 1e308),
+        ([10**400, 1], sys.float_info.max),
+        ([-(10**400), 1], -sys.float_info.max),
+        ([10**400, -(10**400)], 0.0),
+        ([1e308, 1e308, 1, 2, 3], sys.float_info.max),
     ],
 )
 def test_costs_add_up_exactly(work: Work, costs: list[float], total: float) -> None:
-    """In whichever order, and in however many updates of the index they came."""
+    """In whichever order, and in however many updates of the index they came; what no float holds is the largest."""
     work.create(1, b"")
     for number, value in enumerate(costs):
         work.write(1, cost(number + 1, value))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 
 import msgspec
 
@@ -309,17 +311,20 @@ _MOST = 2**63 - 1
 
 
 def _sum(values: list[float]) -> float:
+    """Where it is beyond what a float can hold, the largest: JSON has no infinity."""
     try:
         return math.fsum(values)
-    except (OverflowError, ValueError):  # beyond what a float can hold
-        return sum(values)
+    except OverflowError:  # if only on the way
+        pass
+    exact = sum(map(Fraction, values))
+    return float(max(-_MOST_COST, min(exact, _MOST_COST)))
 
 
 def _float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return float(max(-_MOST_COST, min(value, _MOST_COST)))
+
+
+_MOST_COST = sys.float_info.max
 
 
 def _fewer(values: list[float]) -> list[float]:
@@ -334,7 +339,7 @@ def _fewer(values: list[float]) -> list[float]:
             rest.append(-whole)
             if len(found) > _MOST_PARTS:
                 return values
-    except (OverflowError, ValueError):
+    except OverflowError:
         return values
     return found if len(values) > 1 else values
 
