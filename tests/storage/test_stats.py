@@ -14,7 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crewlog.storage import SessionManager, times
+from crewlog.storage import PROCESS, CacheBreakInfo, LLMCallEntry, SessionManager, times
+from crewlog.storage.home import Home
+from crewlog.storage.index import SessionIndex
+from crewlog.storage.sessions import SessionStore
 from crewlog.storage.stats import Stats, Usage, UsageCounter, gather_stats
 from storage.index_work import Work, told
 
@@ -141,7 +144,7 @@ def test_what_is_since_a_moment(work: Work) -> None:
 
 def test_by_model_day_and_session(work: Work) -> None:
     work.create(1, call(1, model="a", latency_ms=30) + call(2, "2026-03-02T00:00:00Z", model="b", latency_ms=10))
-    work.create(2, call(1, model="a", cache_read_tokens=30, latency_ms=20))
+    work.create(2, call(3, model="a", cache_read_tokens=30, latency_ms=20))
     work.create(3, b"")
     found = both(work)
     assert {key: usage.calls for key, usage in found.by_model.items()} == {"a": 2, "b": 1}
@@ -151,6 +154,105 @@ def test_by_model_day_and_session(work: Work) -> None:
     assert (found.by_model["a"].cache_hit_rate, found.by_model["b"].cache_hit_rate, Usage().cache_hit_rate) == (0.6, 0.0, 0.0)
     assert [found.total.percentile(share) for share in (0.0, 0.5, 0.95, 1.0)] == [10.0, 20.0, 30.0, 30.0]
     assert Usage().percentile(0.5) == 0.0
+
+
+def spend(store: SessionStore, tokens: int, cost: float) -> None:
+    """A call that broke the cache, and an answer that has its price."""
+    store.append_llm_call(LLMCallEntry("p", "m", tokens, latency_ms=5, cache_break=CacheBreakInfo(drop_absolute=tokens)))
+    store.append_message(json.dumps({"role": "assistant", "content": [], "usage": {"model": "m", "cost": {"total": cost}}}).encode())
+
+
+class Family:
+    """Sessions in two projects of one home, and what is told of them, with an index and without."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(str(folder))
+        self.index = SessionIndex(self.home)
+        self.here, self.there = (SessionManager(os.path.join(self.home.projects, name), durability=PROCESS) for name in ("-here", "-there"))
+
+    def told(self, *managers: SessionManager, since: str | None = None) -> tuple[int, int, float, dict[str, int], list[int]]:
+        """Calls, tokens, cost; tokens by session; tokens of cache breaks."""
+        moment = None if since is None else times.parse_ns(since)
+        sessions = [info for manager in managers for info in manager.list().sessions]
+        read = gather_stats(sessions, since=moment)
+        for info in sessions:
+            os.utime(info.path, (1_000_000_000, 1_000_000_000 + len(info.path)))
+        self.index.update(small=0)
+        assert self.index.status().sessions >= len(sessions)
+        known = gather_stats(sessions, since=moment, usage_of=self.index.usage_of({os.path.dirname(info.path) for info in sessions}))
+        assert told(known) == told(read)
+        for parts in (read.by_model, read.by_day):
+            assert sum(usage.calls for usage in parts.values()) == read.total.calls
+            assert sum(usage.cost for usage in parts.values()) == read.total.cost
+        by_session = {name: usage.input_tokens for name, usage in read.by_session.items()}
+        return read.total.calls, read.total.input_tokens, read.total.cost, by_session, [item.dropped_tokens for item in read.cache_breaks]
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Family:
+    return Family(tmp_path / "home")
+
+
+def test_what_a_fork_holds_was_paid_for_once(family: Family) -> None:
+    """A fork copies entries. Totals count them once; what is told of one session is all that it holds."""
+    store = family.here.create("/here")
+    spend(store, 100, 1.5)
+    forks = [family.here.fork(store, "/here") for _ in range(2)]
+    assert family.told(family.here) == (1, 100, 1.5, dict.fromkeys([store.session_id, *(fork.session_id for fork in forks)], 100), [100])
+    spend(store, 20, 0.25)
+    spend(forks[0], 3, 0.5)
+    assert family.told(family.here)[:3] == (3, 123, 2.25)
+    assert family.told(family.here)[3] == {store.session_id: 120, forks[0].session_id: 103, forks[1].session_id: 100}
+    assert sorted(family.told(family.here)[4]) == [3, 20, 100]
+    again = family.here.fork(forks[0], "/here")  # of a fork
+    spend(again, 4000, 4.0)
+    assert family.told(family.here)[:3] == (4, 4123, 6.25)
+    assert family.told(family.here, since="2999-01-01T00:00:00Z") == (0, 0, 0.0, {}, [])
+    assert family.told(family.here, since="2020-01-01T00:00:00Z")[:3] == (4, 4123, 6.25)
+
+
+def test_what_was_forked_from_a_branch_that_was_left(family: Family) -> None:
+    """What the fork's first call is stands in the midst of the other's log."""
+    store = family.here.create("/here")
+    first = store.append_message(b'{"role":"user"}').id
+    spend(store, 1, 0.5)
+    store.rewind(first)
+    spend(store, 20, 0.25)
+    fork = family.here.fork(store, "/here")
+    spend(fork, 300, 1.0)
+    assert family.told(family.here)[:3] == (3, 321, 1.75)
+
+
+def test_a_fork_in_another_project_counts_there_and_once_in_all(family: Family) -> None:
+    store = family.here.create("/here")
+    spend(store, 100, 1.5)
+    fork = family.there.fork(store, "/there")
+    spend(fork, 20, 0.25)
+    assert family.told(family.here)[:3] == (1, 100, 1.5)
+    assert family.told(family.there)[:3] == (2, 120, 1.75)
+    for managers in ((family.here, family.there), (family.there, family.here)):
+        assert family.told(*managers)[:3] == (2, 120, 1.75)
+
+
+def test_what_was_paid_for_counts_as_long_as_a_fork_holds_it(family: Family) -> None:
+    store = family.here.create("/here")
+    spend(store, 100, 1.5)
+    one, two = family.here.fork(store, "/here"), family.here.fork(store, "/here")
+    spend(store, 20, 0.25)
+    spend(two, 3, 0.5)
+    assert family.told(family.here)[:3] == (3, 123, 2.25)
+    os.unlink(store.path)
+    assert family.told(family.here)[:3] == (2, 103, 2.0)
+    os.unlink(one.path)
+    assert family.told(family.here)[:3] == (2, 103, 2.0)
+
+
+def test_calls_alike_in_sessions_that_are_not_akin_all_count(work: Work) -> None:
+    """Of the same id at another time, and at the same time under another id."""
+    work.create(1, call(1))
+    work.create(2, call(1, "2026-03-01T00:00:01Z") + call(2))
+    work.create(3, call(3))
+    assert both(work).total.calls == 4
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
 from fractions import Fraction
 
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import NotAnEntry, read_entry
+from crewlog.storage.entries import HEADER_ID, NotAnEntry, read_entry
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.log import AppendLog, Line
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
@@ -75,6 +76,8 @@ class CacheBreak(msgspec.Struct, array_like=True):
 
 
 class Stats(msgspec.Struct):
+    """`total`, `by_model` and `by_day` count an entry once that several sessions hold, `by_session` in each of them."""
+
     total: Usage
     by_model: dict[str, Usage]
     by_day: dict[str, Usage]
@@ -142,23 +145,31 @@ class Portion(msgspec.Struct, array_like=True, gc=False):
 
 
 class SessionUsage(msgspec.Struct, array_like=True, gc=False):
-    """What one session took. `break_moments`: when each of `breaks` was, as in `Portion`."""
+    """What one session took. `break_moments`: when each of `breaks` was, as in `Portion`. `roots`: which entries follow the header: a fork
+    begins with one that the session it was made from holds too.
+    """
 
     portions: list[Portion] = []
     breaks: list[CacheBreak] = []
     break_moments: list[int] = []
+    roots: list[str] = []
 
 
 class UsageCounter:
-    """Counts what the entries of one session took, those since a moment (nanoseconds since 1970), or all. Goes on from `usage`."""
+    """Counts what the entries of one session took, those since a moment (nanoseconds since 1970), or all. Goes on from `usage`.
 
-    def __init__(self, usage: SessionUsage | None = None, since: int | None = None) -> None:
+    `elsewhere`: entries that were counted in other sessions, so that they are passed over; `counted`: those that were not.
+    """
+
+    def __init__(self, usage: SessionUsage | None = None, since: int | None = None, elsewhere: Set[str] = frozenset()) -> None:
         self.usage = usage or SessionUsage()
+        self.counted: set[str] = set()
         self._since = since
+        self._elsewhere = elsewhere
         self._portions = {(portion.model, portion.day): portion for portion in self.usage.portions}
 
     def see_line(self, line: bytes) -> None:
-        if not may_cost(line):
+        if not may_count(line):
             return
         try:
             entry = read_entry(line)
@@ -167,6 +178,12 @@ class UsageCounter:
         self.see(entry)
 
     def see(self, entry: Entry) -> None:
+        identity = f"{entry.id} {entry.timestamp}"
+        if entry.parent_id == HEADER_ID:
+            self.usage.roots.append(identity)
+        if identity in self._elsewhere:
+            return
+        self.counted.add(identity)
         if entry.kind == EntryKind.LLM_CALL:
             self._see_call(entry)
         elif entry.kind == EntryKind.MESSAGE:
@@ -226,9 +243,9 @@ class UsageCounter:
         return portion.usage
 
 
-def may_cost(line: bytes) -> bool:
-    """False for lines of which it is plain that they tell of no cost."""
-    return b'"llm_call"' in line or b'"cost"' in line
+def may_count(line: bytes) -> bool:
+    """False for lines of which it is plain that they tell of no cost, and do not follow the header."""
+    return b'"llm_call"' in line or b'"cost"' in line or b'"h0"' in line
 
 
 UsageOf = Callable[[SessionInfo], "SessionUsage | None"]
@@ -241,22 +258,47 @@ def gather_stats(
     keep_going: Callable[[], bool] = lambda: True,
     usage_of: UsageOf = lambda info: None,
 ) -> Stats:
-    """Sums over whole logs, branches that were left included: they were paid for. `since`: nanoseconds since 1970.
+    """Sums over whole logs, branches that were left included: they were paid for. What several logs hold was paid for once: an entry of the
+    same id and time counts in the oldest session. `since`: nanoseconds since 1970.
 
     `usage_of`: what is known of a session's usage, as its log is now, so that the log need not be read.
     """
-    stats = Stats(Usage(), {}, {}, {}, [], 0)
+    found: list[tuple[SessionInfo, SessionUsage]] = []
     for info in sessions:
         if not keep_going():
             break
-        stats.sessions += 1
         usage = _since(usage_of(info), since)
         if usage is None:
-            usage = _read_usage(info.path, since, keep_going)
-        _add(stats, info, usage)
+            usage = _read_usage(info.path, UsageCounter(since=since), keep_going)
+        found.append((info, usage))
+    firsts = _first_usage(_akin(found), since, keep_going)
+    stats = Stats(Usage(), {}, {}, {}, [], len(found))
+    for info, usage in found:
+        _add(stats, info, usage, firsts.get(info.path, usage))
     for part in stats.by_model.values():
         stats.total.add(part)
     return stats
+
+
+def _akin(found: list[tuple[SessionInfo, SessionUsage]]) -> list[SessionInfo]:
+    """The sessions that may hold calls of each other: forks, and what they were made from."""
+    spent = [(info, usage.roots) for info, usage in found if usage.portions]
+    holders = Counter(root for _, roots in spent for root in set(roots))
+    return [info for info, roots in spent if any(holders[root] > 1 for root in roots)]
+
+
+def _first_usage(sessions: list[SessionInfo], since: int | None, keep_going: Callable[[], bool]) -> dict[str, SessionUsage]:
+    """By path, what each session took that no older one took: a fork holds copies of entries that were paid for once.
+
+    Only the logs can tell. Sums are all that the index knows.
+    """
+    usages: dict[str, SessionUsage] = {}
+    elsewhere: set[str] = set()
+    for info in sorted(sessions, key=lambda info: (times.parse_ns(info.created) or 0, info.path)):
+        counter = UsageCounter(since=since, elsewhere=elsewhere)
+        usages[info.path] = _read_usage(info.path, counter, keep_going)
+        elsewhere |= counter.counted
+    return usages
 
 
 def _since(usage: SessionUsage | None, since: int | None) -> SessionUsage | None:
@@ -268,12 +310,12 @@ def _since(usage: SessionUsage | None, since: int | None) -> SessionUsage | None
     return SessionUsage(
         [portion for portion in usage.portions if portion.first >= since],
         [item for item, moment in zip(usage.breaks, usage.break_moments) if moment >= since],
+        roots=usage.roots,
     )
 
 
-def _read_usage(path: str, since: int | None, keep_going: Callable[[], bool]) -> SessionUsage:
+def _read_usage(path: str, counter: UsageCounter, keep_going: Callable[[], bool]) -> SessionUsage:
     """Of a log that went away since it was listed, what was read of it."""
-    counter = UsageCounter(since=since)
 
     def see(line: Line) -> None:
         if not line.number % 1000 and not keep_going():
@@ -293,12 +335,14 @@ class _Enough(Exception):
     """Nobody waits for the rest."""
 
 
-def _add(stats: Stats, info: SessionInfo, usage: SessionUsage) -> None:
+def _add(stats: Stats, info: SessionInfo, usage: SessionUsage, first: SessionUsage) -> None:
+    """`first`: of the session's usage what no other session told of before."""
     for portion in usage.portions:
+        stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
+    for portion in first.portions:
         stats.by_model.setdefault(portion.model, Usage()).add(portion.usage)
         stats.by_day.setdefault(portion.day, Usage()).add(portion.usage)
-        stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
-    for found in usage.breaks:
+    for found in first.breaks:
         stats.cache_breaks.append(CacheBreak(info.id, found.entry_id, found.timestamp, found.dropped_tokens, found.reasons, found.note))
 
 
