@@ -78,6 +78,15 @@ def test_a_session_from_its_first_message_to_its_export(client: Client) -> None:
     assert client.session.restore(session.id).session.id == session.id
 
 
+@pytest.mark.parametrize(("cost", "told"), [(1e308, sys.float_info.max), (-1e308, -sys.float_info.max), (0.5, 1.5)])
+def test_a_cost_is_a_number_however_much_it_is(client: Client, cost: float, told: float) -> None:
+    session = client.session.create().session
+    data = {"role": "assistant", "content": [], "usage": {"model": "m", "cost": {"total": cost}}}
+    client.session.append(session.id, [NewEntry("message", data)] * 3)
+    found = client.session.stats()
+    assert {usage.cost for usage in (found.total, *found.by_model.values(), *found.by_day.values(), *found.by_session.values())} == {told}
+
+
 def test_a_board_from_the_first_task_to_the_last(client: Client) -> None:
     first = client.task.create("l", "first", metadata={"big": 10**25, "nested": {"file-path": [None]}})
     second = client.task.create("l", "second", blocked_by=[first.id])

@@ -68,9 +68,10 @@ def project(home: Path) -> Path:
     """A home of 2 MB in 40 sessions."""
     folder = home / "projects" / "-x"
     for number in range(40):
-        filler = b"".join(line(entry, f"the parser said {number} " + "and so on " * 50) for entry in range(1, 80))
-        more = line(80, f"needle{number} 天气预报") + line(81, "", kind="llm_call")
-        write_session(folder, number, filler + more, f"2026-03-01T00:{number:02d}:00Z")
+        moment = f"2026-03-01T00:{number:02d}:00Z"
+        filler = b"".join(line(entry, f"the parser said {number} " + "and so on " * 50, moment) for entry in range(1, 80))
+        more = line(80, f"needle{number} 天气预报", moment) + line(81, "", moment, "llm_call")
+        write_session(folder, number, filler + more, moment)
     return folder
 
 

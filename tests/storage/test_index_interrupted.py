@@ -47,7 +47,7 @@ def work(tmp_path: Path) -> Work:
     """A home of six sessions of several parts each."""
     work = Work(str(tmp_path / "home"))
     for number in range(6):
-        work.create(number, lines(1, 60) + call(900))
+        work.create(number, lines(1, 60) + call(900 + number))
     return work
 
 
@@ -242,7 +242,7 @@ def test_costs_of_a_log_that_is_gone_or_grew_after_the_index_was_asked(work: Wor
     sessions = SessionManager(work.folder).list().sessions
     usage_of = work.index.usage_of({work.folder})
     os.unlink(work.path(0))
-    work.write(1, call(901))
+    work.write(1, call(910))
     assert gather_stats(sessions, usage_of=usage_of).total.calls == 6
 
 
@@ -400,7 +400,7 @@ def test_lines_that_are_no_entries_or_no_utf8(work: Work) -> None:
 
 
 def test_numbers_beyond_64_bits_are_counted_from_the_log(work: Work) -> None:
-    work.write(0, call(901, input_tokens=2**63 - 1) * 3)
+    work.write(0, call(910, input_tokens=2**63 - 1) * 3)
     for _ in range(2):
         work.update()
         sessions = SessionManager(work.folder, known=work.index.summaries).list().sessions

@@ -209,6 +209,74 @@ def test_a_page_shows_prose_code_and_the_pictures_that_the_records_hold(store: S
     assert "**Image image/png, 3 bytes**" in export(store, "markdown")
 
 
+SET: list[tuple[str, dict[str, object]]] = [
+    ("model_change", {"provider": "p", "model": "m"}),
+    ("reasoning_effort_change", {"level": "high"}),
+    ("thinking_change", {"level": "high"}),
+    ("plan_state", {"phase": "planning", "slug": "s", "pre_mode": "build"}),
+    ("session_info", {"name": "n", "other": "o"}),
+    ("compaction", {"summary": "sum", "messages": [{"role": "user", "content": [{"type": "text", "text": "kept"}]}]}),
+    ("goal_state", dict.fromkeys(("status", "id", "objective", "reason", "blocked_reason"), "x")),
+    ("goal_state", dict.fromkeys(("created_at", "updated_at", "completed_at", "blocked_at"), "2026-03-01T00:00:00Z")),
+    ("goal_state", dict.fromkeys(("budget_limited_at", "usage_limited_at"), "2026-03-01T00:00:00Z")),
+    ("goal_state", {"blocked_count": 1, "blocked_attempt_token_total": 1, "budget_limit_reported": True}),
+    ("goal_state", {"token_budget": 1, "tokens_used": 1, "token_total_at_last_account": 1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "field"), [(kind, data, field) for kind, data in SET for field in data])
+def test_a_field_that_is_null_is_one_that_was_not_set(manager: SessionManager, kind: str, data: dict[str, object], field: str) -> None:
+    """As Go reads it. What is told of the state is whole then: no field in it that is null."""
+
+    def state(last: dict[str, object]) -> tuple[object, ...]:
+        store = manager.create("/x", name="first name")
+        for told in (data, last):
+            store.append([NewEntry(kind, json.dumps(told).encode())])
+        found = store.snapshot()
+        plan = (found.plan_phase, found.plan_slug, found.plan_pre_mode)
+        messages = [json.loads(bytes(raw))["content"] for raw in found.messages]
+        return found.provider, found.model, found.reasoning_effort, plan, json.loads(bytes(found.goal)), messages
+
+    without = state({name: value for name, value in data.items() if name != field})
+    assert state({**data, field: None}) == without
+    assert None not in without[4].values()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("field", "name"), [("name", "first name"), ("other", "n")])
+def test_a_name_that_is_null_is_none(store: SessionStore, field: str, name: str) -> None:
+    store.append([NewEntry("session_info", json.dumps({"name": "n", "other": "o", field: None}).encode())])
+    assert store.snapshot().name == name
+
+
+def test_what_is_null_in_a_header_or_a_message_was_not_set(manager: SessionManager) -> None:
+    session_id = manager.create("/x").session_id
+    path = manager.find(session_id)
+    nothing = dict.fromkeys(("content", "stop_reason", "usage", "metadata", "timestamp"))
+    block = {"type": "text", "text": "hi", **dict.fromkeys(("thinking", "tool_call", "image", "tool_name"))}
+    call = dict.fromkeys(("name", "args", "args_invalid", "args_raw_text", "args_parse_error", "thought_signature"))
+    image = dict.fromkeys(("data", "url", "mime_type"))
+    cost = dict.fromkeys(("input", "output", "cache_read", "cache_write", "total"))
+    usage = {**dict.fromkeys(("provider", "model", "input", "output", "cache_read", "cache_write", "total_tokens")), "cost": cost}
+    messages = [
+        {"role": "user", **nothing, "content": [None, block]},
+        {"role": "assistant", **nothing, "usage": usage, "content": [{"type": None, "tool_call": {"id": "c", **call}, "image": image}]},
+        {"role": "tool", **nothing, "metadata": {"tool_call_id": "c", "is_error": None}},
+        {"role": "tool", **nothing, "metadata": {"tool_call_id": None}},
+        {"role": None, **nothing},
+    ]
+    header = {"version": 3, "session_id": session_id, "name": None, "cwd": None, "created": None}
+    lines = [{"kind": "header", "id": "h0", "parent_id": None, "timestamp": None, "data": header}]
+    for number, data in enumerate(messages):
+        parent = f"{number:08x}" if number else "h0"
+        lines.append({"kind": "message", "id": f"{number + 1:08x}", "parent_id": parent, "timestamp": None, "data": data})
+    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = manager.open(session_id)
+    assert [json.loads(bytes(raw)) for raw in found.snapshot().messages] == messages
+    assert (found.header.cwd, found.header.created) == ("", "0001-01-01T00:00:00Z")
+    (info,) = manager.list().sessions
+    assert (info.name, info.cwd, info.message_count, info.first_message) == ("", "", 5, "hi")
+
+
 def test_state_entries(store: SessionStore) -> None:
     store.append_model_change("p", "m")
     store.append_reasoning_effort_change("high")

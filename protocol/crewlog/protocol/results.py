@@ -121,7 +121,11 @@ class ExportResult(Wire):
 
 
 class StatsResult(Wire):
-    """Sums over all `sessions`, and over parts of them; `byDay` under dates such as `2026-03-01`."""
+    """Sums over all `sessions`, and over parts of them; `byDay` under dates such as `2026-03-01`.
+
+    What several of the sessions hold, as a fork holds copies of entries, was paid for once: in `total`, `byModel`, `byDay` and
+    `cacheBreaks` an entry of the same id and time counts in the oldest of them, in `bySession` in each.
+    """
 
     total: records.Usage
     by_model: dict[str, records.Usage]

@@ -13,7 +13,7 @@ from crewlog.storage.listing import SessionSummary, SummaryState
 from crewlog.storage.log import Block, Line
 from crewlog.storage.records import Entry, EntryKind
 from crewlog.storage.search import TOLD_AS_JSON, is_spelled_oddly, model_of, search_text
-from crewlog.storage.stats import SessionUsage, UsageCounter, may_cost
+from crewlog.storage.stats import SessionUsage, UsageCounter, may_count
 from crewlog.storage.terms import mark, runs_of, words_of, words_of_json
 
 PART = 32 << 10
@@ -175,7 +175,7 @@ class SessionDigest(SessionSummary):
             except NotAnEntry:
                 self._parts.pass_line(line.offset, content)
                 return
-        if may_cost(content):
+        if may_count(content):
             self._counter.see(entry)
         self._parts.see(entry, line.offset, content)
 

@@ -225,17 +225,16 @@ def _read_goal(data: bytes | msgspec.Raw) -> msgspec.Raw | None:
         parts = rawjson.members(raw)
     except rawjson.Invalid:
         return None
-    known = {name: value for name, value in parts.items() if value != b"null"}
-    known.setdefault("status", b'""')
+    parts = {name: value for name, value in parts.items() if value != b"null" or name not in GoalStateEntry.__struct_fields__}
+    parts.setdefault("status", b'""')
     try:
-        goal = rawjson.decode_lenient(rawjson.join_members(known), _goal_decoder, GoalStateEntry)
+        goal = rawjson.decode_lenient(rawjson.join_members(parts), _goal_decoder, GoalStateEntry)
     except msgspec.MsgspecError:
         return None
     for name in _GOAL_TIMES:
         if times.parse_ns(getattr(goal, name)) is None:
             return None
         parts.setdefault(name, b'"' + times.ZERO.encode() + b'"')
-    parts.setdefault("status", b'""')
     return msgspec.Raw(rawjson.join_members(parts))
 
 

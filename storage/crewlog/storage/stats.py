@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from fractions import Fraction
 
 import msgspec
 
 from crewlog.storage import rawjson, times
-from crewlog.storage.entries import NotAnEntry, read_entry
+from crewlog.storage.entries import HEADER_ID, NotAnEntry, read_entry
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.log import AppendLog, Line
-from crewlog.storage.records import Entry, EntryKind, LLMCallEntry, SessionInfo
+from crewlog.storage.records import Entry, EntryKind, SessionInfo
 
 
 class Usage(msgspec.Struct, array_like=True, gc=False):
@@ -73,6 +76,8 @@ class CacheBreak(msgspec.Struct, array_like=True):
 
 
 class Stats(msgspec.Struct):
+    """`total`, `by_model` and `by_day` count an entry once that several sessions hold, `by_session` in each of them."""
+
     total: Usage
     by_model: dict[str, Usage]
     by_day: dict[str, Usage]
@@ -81,8 +86,33 @@ class Stats(msgspec.Struct):
     sessions: int
 
 
+_Number = int | float | None
+"""Other programs write whole numbers as fractions, and null, which Go reads as "not set", for what they do not know."""
+
+
+class _CacheBreakData(msgspec.Struct, gc=False):
+    drop_absolute: _Number = 0
+    system_changed: bool | None = False
+    frozen_system_changed: bool | None = False
+    dynamic_system_changed: bool | None = False
+    tools_changed: bool | None = False
+    note: str | None = ""
+
+
+class _Call(msgspec.Struct, gc=False):
+    """Of an `LLMCallEntry` what is counted: nothing else in it can keep a call from being counted."""
+
+    model: str | None = ""
+    input_tokens: _Number = 0
+    output_tokens: _Number = 0
+    cache_read_tokens: _Number = 0
+    cache_creation_tokens: _Number = 0
+    latency_ms: _Number = 0
+    cache_break: _CacheBreakData | None = None
+
+
 class _Cost(msgspec.Struct, gc=False):
-    total: int | float | None = 0
+    total: _Number = 0
 
 
 class _MessageUsage(msgspec.Struct, gc=False):
@@ -94,7 +124,7 @@ class _Message(msgspec.Struct, gc=False):
     usage: _MessageUsage | None = None
 
 
-_call_decoder = msgspec.json.Decoder(LLMCallEntry)
+_call_decoder = msgspec.json.Decoder(_Call)
 _message_decoder = msgspec.json.Decoder(_Message)
 _REASONS = (
     ("frozen_system_changed", "frozenSystem"),
@@ -115,23 +145,31 @@ class Portion(msgspec.Struct, array_like=True, gc=False):
 
 
 class SessionUsage(msgspec.Struct, array_like=True, gc=False):
-    """What one session took. `break_moments`: when each of `breaks` was, as in `Portion`."""
+    """What one session took. `break_moments`: when each of `breaks` was, as in `Portion`. `roots`: which entries follow the header: a fork
+    begins with one that the session it was made from holds too.
+    """
 
     portions: list[Portion] = []
     breaks: list[CacheBreak] = []
     break_moments: list[int] = []
+    roots: list[str] = []
 
 
 class UsageCounter:
-    """Counts what the entries of one session took, those since a moment (nanoseconds since 1970), or all. Goes on from `usage`."""
+    """Counts what the entries of one session took, those since a moment (nanoseconds since 1970), or all. Goes on from `usage`.
 
-    def __init__(self, usage: SessionUsage | None = None, since: int | None = None) -> None:
+    `elsewhere`: entries that were counted in other sessions, so that they are passed over; `counted`: those that were not.
+    """
+
+    def __init__(self, usage: SessionUsage | None = None, since: int | None = None, elsewhere: Set[str] = frozenset()) -> None:
         self.usage = usage or SessionUsage()
+        self.counted: set[str] = set()
         self._since = since
+        self._elsewhere = elsewhere
         self._portions = {(portion.model, portion.day): portion for portion in self.usage.portions}
 
     def see_line(self, line: bytes) -> None:
-        if not may_cost(line):
+        if not may_count(line):
             return
         try:
             entry = read_entry(line)
@@ -140,6 +178,12 @@ class UsageCounter:
         self.see(entry)
 
     def see(self, entry: Entry) -> None:
+        identity = f"{entry.id} {entry.timestamp}"
+        if entry.parent_id == HEADER_ID:
+            self.usage.roots.append(identity)
+        if identity in self._elsewhere:
+            return
+        self.counted.add(identity)
         if entry.kind == EntryKind.LLM_CALL:
             self._see_call(entry)
         elif entry.kind == EntryKind.MESSAGE:
@@ -154,24 +198,25 @@ class UsageCounter:
 
     def _see_call(self, entry: Entry) -> None:
         try:
-            call = rawjson.decode_lenient(bytes(entry.data), _call_decoder, LLMCallEntry)
+            call = rawjson.decode_lenient(bytes(entry.data), _call_decoder, _Call)
         except msgspec.MsgspecError:
             return
         moment = times.parse_ns(entry.timestamp) or 0
-        usage = self._usage_at(entry, moment, call.model)
+        usage = self._usage_at(entry, moment, call.model or "")
         if usage is None:
             return
         usage.calls += 1
-        usage.input_tokens += call.input_tokens
-        usage.output_tokens += call.output_tokens
-        usage.cache_read_tokens += call.cache_read_tokens
-        usage.cache_creation_tokens += call.cache_creation_tokens
-        if call.latency_ms:
-            usage.latencies.append(call.latency_ms)
+        usage.input_tokens += _whole(call.input_tokens)
+        usage.output_tokens += _whole(call.output_tokens)
+        usage.cache_read_tokens += _whole(call.cache_read_tokens)
+        usage.cache_creation_tokens += _whole(call.cache_creation_tokens)
+        latency = _whole(call.latency_ms)
+        if latency:
+            usage.latencies.append(latency)
         if call.cache_break is not None:
             reasons = [told for field, told in _REASONS if getattr(call.cache_break, field)]
-            dropped = call.cache_break.drop_absolute
-            self.usage.breaks.append(CacheBreak("", entry.id, entry.timestamp, dropped, reasons, call.cache_break.note))
+            dropped, note = _whole(call.cache_break.drop_absolute), call.cache_break.note or ""
+            self.usage.breaks.append(CacheBreak("", entry.id, entry.timestamp, dropped, reasons, note))
             self.usage.break_moments.append(moment)
 
     def _see_message(self, entry: Entry) -> None:
@@ -198,9 +243,9 @@ class UsageCounter:
         return portion.usage
 
 
-def may_cost(line: bytes) -> bool:
-    """False for lines of which it is plain that they tell of no cost."""
-    return b'"llm_call"' in line or b'"cost"' in line
+def may_count(line: bytes) -> bool:
+    """False for lines of which it is plain that they tell of no cost, and do not follow the header."""
+    return b'"llm_call"' in line or b'"cost"' in line or b'"h0"' in line
 
 
 UsageOf = Callable[[SessionInfo], "SessionUsage | None"]
@@ -213,22 +258,47 @@ def gather_stats(
     keep_going: Callable[[], bool] = lambda: True,
     usage_of: UsageOf = lambda info: None,
 ) -> Stats:
-    """Sums over whole logs, branches that were left included: they were paid for. `since`: nanoseconds since 1970.
+    """Sums over whole logs, branches that were left included: they were paid for. What several logs hold was paid for once: an entry of the
+    same id and time counts in the oldest session. `since`: nanoseconds since 1970.
 
     `usage_of`: what is known of a session's usage, as its log is now, so that the log need not be read.
     """
-    stats = Stats(Usage(), {}, {}, {}, [], 0)
+    found: list[tuple[SessionInfo, SessionUsage]] = []
     for info in sessions:
         if not keep_going():
             break
-        stats.sessions += 1
         usage = _since(usage_of(info), since)
         if usage is None:
-            usage = _read_usage(info.path, since, keep_going)
-        _add(stats, info, usage)
+            usage = _read_usage(info.path, UsageCounter(since=since), keep_going)
+        found.append((info, usage))
+    firsts = _first_usage(_akin(found), since, keep_going)
+    stats = Stats(Usage(), {}, {}, {}, [], len(found))
+    for info, usage in found:
+        _add(stats, info, usage, firsts.get(info.path, usage))
     for part in stats.by_model.values():
         stats.total.add(part)
     return stats
+
+
+def _akin(found: list[tuple[SessionInfo, SessionUsage]]) -> list[SessionInfo]:
+    """The sessions that may hold calls of each other: forks, and what they were made from."""
+    spent = [(info, usage.roots) for info, usage in found if usage.portions]
+    holders = Counter(root for _, roots in spent for root in set(roots))
+    return [info for info, roots in spent if any(holders[root] > 1 for root in roots)]
+
+
+def _first_usage(sessions: list[SessionInfo], since: int | None, keep_going: Callable[[], bool]) -> dict[str, SessionUsage]:
+    """By path, what each session took that no older one took: a fork holds copies of entries that were paid for once.
+
+    Only the logs can tell. Sums are all that the index knows.
+    """
+    usages: dict[str, SessionUsage] = {}
+    elsewhere: set[str] = set()
+    for info in sorted(sessions, key=lambda info: (times.parse_ns(info.created) or 0, info.path)):
+        counter = UsageCounter(since=since, elsewhere=elsewhere)
+        usages[info.path] = _read_usage(info.path, counter, keep_going)
+        elsewhere |= counter.counted
+    return usages
 
 
 def _since(usage: SessionUsage | None, since: int | None) -> SessionUsage | None:
@@ -240,12 +310,12 @@ def _since(usage: SessionUsage | None, since: int | None) -> SessionUsage | None
     return SessionUsage(
         [portion for portion in usage.portions if portion.first >= since],
         [item for item, moment in zip(usage.breaks, usage.break_moments) if moment >= since],
+        roots=usage.roots,
     )
 
 
-def _read_usage(path: str, since: int | None, keep_going: Callable[[], bool]) -> SessionUsage:
+def _read_usage(path: str, counter: UsageCounter, keep_going: Callable[[], bool]) -> SessionUsage:
     """Of a log that went away since it was listed, what was read of it."""
-    counter = UsageCounter(since=since)
 
     def see(line: Line) -> None:
         if not line.number % 1000 and not keep_going():
@@ -265,27 +335,40 @@ class _Enough(Exception):
     """Nobody waits for the rest."""
 
 
-def _add(stats: Stats, info: SessionInfo, usage: SessionUsage) -> None:
+def _add(stats: Stats, info: SessionInfo, usage: SessionUsage, first: SessionUsage) -> None:
+    """`first`: of the session's usage what no other session told of before."""
     for portion in usage.portions:
+        stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
+    for portion in first.portions:
         stats.by_model.setdefault(portion.model, Usage()).add(portion.usage)
         stats.by_day.setdefault(portion.day, Usage()).add(portion.usage)
-        stats.by_session.setdefault(info.id, Usage()).add(portion.usage)
-    for found in usage.breaks:
+    for found in first.breaks:
         stats.cache_breaks.append(CacheBreak(info.id, found.entry_id, found.timestamp, found.dropped_tokens, found.reasons, found.note))
 
 
+def _whole(value: _Number) -> int:
+    """Within what Go's `int64` holds, so that there is a mean and a share of any such numbers."""
+    return round(max(-_MOST, min(value or 0, _MOST)))
+
+
+_MOST = 2**63 - 1
+
+
 def _sum(values: list[float]) -> float:
+    """Where it is beyond what a float can hold, the largest: JSON has no infinity."""
     try:
         return math.fsum(values)
-    except (OverflowError, ValueError):  # beyond what a float can hold
-        return sum(values)
+    except OverflowError:  # if only on the way
+        pass
+    exact = sum(map(Fraction, values))
+    return float(max(-_MOST_COST, min(exact, _MOST_COST)))
 
 
 def _float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return float(max(-_MOST_COST, min(value, _MOST_COST)))
+
+
+_MOST_COST = sys.float_info.max
 
 
 def _fewer(values: list[float]) -> list[float]:
@@ -300,7 +383,7 @@ def _fewer(values: list[float]) -> list[float]:
             rest.append(-whole)
             if len(found) > _MOST_PARTS:
                 return values
-    except (OverflowError, ValueError):
+    except OverflowError:
         return values
     return found if len(values) > 1 else values
 

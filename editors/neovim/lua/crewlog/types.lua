@@ -413,6 +413,8 @@
 ---@field note? string
 
 --- Sums over all `sessions`, and over parts of them; `byDay` under dates such as `2026-03-01`.
+--- What several of the sessions hold, as a fork holds copies of entries, was paid for once: in `total`, `byModel`, `byDay` and
+--- `cacheBreaks` an entry of the same id and time counts in the oldest of them, in `bySession` in each.
 ---@class crewlog.StatsResult
 ---@field total crewlog.Usage
 ---@field byModel table<string, crewlog.Usage>
