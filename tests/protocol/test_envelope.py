@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
+from crewlog.protocol import records
 from crewlog.protocol.envelope import (
     Malformed,
     Message,
@@ -22,6 +24,7 @@ from crewlog.protocol.envelope import (
 )
 from crewlog.protocol.errors import InvalidParams, ResponseError
 from crewlog.protocol.params import SessionAppend, TaskClaim, TaskUpdateParams
+from crewlog.protocol.results import SessionListResult
 from crewlog.protocol.wire_json import encode_json
 from crewlog.storage import rawjson
 
@@ -269,6 +272,20 @@ def test_any_value_can_be_sent(value: object) -> None:
 def test_any_value_can_be_sent_beside_raw_parts(value: object) -> None:
     text = json.dumps(value).encode()
     assert json.loads(encode_json({"a": Raw(text), "b": [value], "\ud800": value})) == {"a": value, "b": [value], "\ud800": value}
+
+
+@pytest.mark.parametrize("more", [{}, {"next_cursor": "x"}, {"skipped": [records.Skipped(path="p", reason="r")]}])
+def test_what_is_left_out_is_left_out_beside_half_a_surrogate_pair_too(more: dict[str, Any]) -> None:
+    """As the path of a file has that is no UTF-8: a cursor that is there and empty would have a client begin anew, for ever."""
+
+    def sent(path: str) -> Any:
+        info = records.SessionInfo(id="a", name="", path=path, cwd="/x", created="", updated="", message_count=1, first_message="")
+        return json.loads(encode_json(SessionListResult(sessions=[info], **more)))
+
+    plain, odd = sent("p"), sent("p\udcff")
+    assert odd["sessions"][0].pop("path") == "p\udcff"
+    del plain["sessions"][0]["path"]
+    assert odd == plain
 
 
 def test_stray_bytes_in_raw_parts_become_replacement_characters() -> None:

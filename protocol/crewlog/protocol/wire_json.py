@@ -37,8 +37,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 def _encode_slowly(value: object) -> bytes:
     """For what msgspec refuses: lone surrogates, integers of more than 64 bits."""
     if isinstance(value, msgspec.Struct):
-        fields = msgspec.structs.fields(value)
-        value = {field.encode_name: getattr(value, field.name) for field in fields if getattr(value, field.name) is not UNSET}
+        value = _members(value)
     if isinstance(value, Raw):
         return bytes(value)
     if isinstance(value, str):
@@ -50,3 +49,17 @@ def _encode_slowly(value: object) -> bytes:
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return rawjson.join_elements([_encode_slowly(item) for item in value])
     return _encoder.encode(value)
+
+
+def _members(value: msgspec.Struct) -> dict[str, object]:
+    """As msgspec: without what is unset, and without what is left out where it is the default."""
+    fields = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+    omits = value.__struct_config__.omit_defaults
+    return {field.encode_name: found for field, found in fields if found is not UNSET and not (omits and found == _default_of(field))}
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> object:
+    """A new object where there is none: nothing is equal to it."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default if field.default is not msgspec.NODEFAULT else object()
