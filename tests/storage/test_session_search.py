@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +16,15 @@ from hypothesis import strategies as st
 
 from crewlog.storage import PROCESS, InvalidName, NewEntry, SessionManager, SessionNotFound, StorageFailed, TaskStore, TranscriptStore
 from crewlog.storage.home import Home
+from crewlog.storage.index import SessionIndex
 from crewlog.storage.query import parse_query
 from crewlog.storage.search import FOLDED_TO_ASCII, Hit, is_plain, search
 from crewlog.storage.sessions import SessionStore
 from crewlog.storage.stats import gather_stats
 from crewlog.storage.trash import Trash
+
+Ask = Callable[..., list[Hit]]
+"""(query, logs, limit)."""
 
 
 def said(text: str, role: str = "user", **more: object) -> NewEntry:
@@ -95,6 +102,87 @@ def test_snippets_and_order(manager: SessionManager, store: SessionStore) -> Non
     assert scores == sorted(scores, reverse=True)
     assert len(search(manager.list().sessions, "parser", 1)) == 1
     assert search(manager.list().sessions, "parser", keep_going=lambda: False) == []
+
+
+def session_of(number: int, *messages: tuple[str, str]) -> bytes:
+    """What (time, text) messages are as a log."""
+    entries: list[dict[str, Any]] = [
+        {
+            "kind": "message",
+            "id": f"{at:08x}",
+            "parent_id": "h0",
+            "timestamp": time,
+            "data": {"role": "user", "content": [text_block(text)]},
+        }
+        for at, (time, text) in enumerate(messages, 1)
+    ]
+    data = {"version": 3, "session_id": f"{number:08x}", "cwd": "/x", "created": messages[0][0]}
+    header = {"kind": "header", "id": "h0", "timestamp": messages[0][0], "data": data}
+    return b"".join(json.dumps(entry).encode() + b"\n" for entry in [header, *entries])
+
+
+def text_block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Searches logs without and with an index, whose hits are the same, and gives them."""
+
+    def ask(query: str, logs: list[bytes], limit: int = 50) -> list[Hit]:
+        home = Home(str(tmp_path / f"home{len(list(tmp_path.iterdir()))}"))
+        folder = Path(home.projects, "-x")
+        folder.mkdir(parents=True)
+        for number, content in enumerate(logs):
+            path = folder / f"2026-03-01_{number:08x}.jsonl"
+            path.write_bytes(content)
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+        sessions = SessionManager(str(folder)).list().sessions
+        index = SessionIndex(home)
+        index.update(small=0)
+        assert len(index.summaries(str(folder))) == len(logs)
+        found = [search(sessions, query, limit, places=places) for places in (lambda path: None, index.places(query, {str(folder)}))]
+        index.close()
+        assert [place_of(hit) for hit in found[0]] == [place_of(hit) for hit in found[1]]
+        return found[0]
+
+    return ask
+
+
+def place_of(hit: Hit) -> tuple[str, str, str]:
+    return hit.session.id, hit.entry_id, hit.snippet
+
+
+LONG_AGO, YESTERDAY, TODAY = "2020-01-01T00:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z"
+MANY = [(LONG_AGO, "the parser is here among many other things")] * 600
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [session_of(0, *MANY, (TODAY, "bye"))],
+        [session_of(number, *MANY[:100], (TODAY, "bye")) for number in range(12)],
+        [session_of(0, *[(TODAY, said) for _, said in MANY])],
+        [session_of(number, *[(TODAY, said) for _, said in MANY[:100]]) for number in range(9)],
+    ],
+    ids=["old matches of a session touched today", "of twelve", "matches of today", "of nine"],
+)
+@pytest.mark.parametrize("limit", [1, 50, 200, 500, 5000])
+def test_many_matches_do_not_hide_a_better_one(ask: Ask, others: list[bytes], limit: int) -> None:
+    hits = ask("parser", [*others, session_of(99, (YESTERDAY, "parser parser parser"))], limit)
+    assert hits[0].session.id == f"{99:08x}"
+    assert len(hits) == min(limit, 1 + sum(log.count(b"parser") for log in others))
+
+
+def test_a_higher_limit_adds_hits_behind_the_others(ask: Ask) -> None:
+    logs = [
+        session_of(number, *[(f"2026-03-0{number + 1}T00:00:00Z", "parser " * (at % 7 + 1)) for at in range(400)]) for number in range(3)
+    ]
+    pages = [[place_of(hit) for hit in ask("parser", logs, limit)] for limit in (10, 450, 500, 700, 2000)]
+    assert [len(page) for page in pages] == [10, 450, 500, 700, 1200]
+    for page, longer in pairwise(pages):
+        assert longer[: len(page)] == page
+    assert len(set(pages[-1])) == 1200
 
 
 @settings(max_examples=200, deadline=None)

@@ -23,8 +23,10 @@ from crewlog.storage.snapshot import read_compaction
 
 SNIPPET = 120
 """Characters of text that a snippet shows around the first word found."""
-MOST_RANKED = 500
-"""Entries that match, the newest, among which the best are found."""
+RANKED = 500
+"""Entries that match, the newest, which are ranked."""
+RANKED_OF_SESSION = 50
+"""Those of one session among them, as long as others have any: a long session does not hide what is better elsewhere."""
 BLOCK = 64 << 10
 _HALF_LIFE_DAYS = 30
 
@@ -95,33 +97,68 @@ def search(
 ) -> list[Hit]:
     """The best hits, best first. Entries that cannot be read are passed over, and so are sessions that went away meanwhile.
 
-    Sessions are looked at in their order, entries from the last; the older ones of so many that it does not matter (`MOST_RANKED`) are
-    not looked at. `keep_going` is asked now and then; when it says False the search ends with what it has. `looked_at` is told each
-    session that is done.
+    Ranked are the newest `RANKED` entries that match, with no more than `RANKED_OF_SESSION` of one session while others have any; the
+    limit does not change which. Where it is higher, the next newest follow. What is older than those is not looked at: a session's
+    entries are taken to be in the order of their times, and its `updated` to be the newest of them. It is quickest with the sessions
+    newest first.
+
+    `keep_going` is asked now and then; when it says False the search ends with what it has. `looked_at` is told each session that is
+    done.
     """
     wanted = parse_query(query)
     if wanted.empty:
         return []
     matcher = _Matcher(wanted)
-    most = max(MOST_RANKED, 4 * limit)
-    best: list[tuple[float, int, Hit]] = []
-    number = 0
+    newest = _Newest(max(RANKED, limit), times.parse_ns(times.now()) or 0)
     for info in sessions:
-        for entry in _entries(info.path, places(info.path), matcher, keep_going):
-            hit = matcher.match(info, entry)
-            if hit is None:
-                continue
-            number += 1
-            item = (hit.score, -number, hit)
-            if len(best) < limit or item > best[0]:
+        if newest.has_room_for(info.updated):
+            found = 0
+            for entry in _entries(info.path, places(info.path), matcher, keep_going):
+                hit = matcher.match(info, entry)
+                if hit is None:
+                    continue
+                if not newest.keep(hit, is_one_of_few=found < RANKED_OF_SESSION):
+                    break
                 hit.snippet = snippet(hit.snippet, matcher.patterns)
-                (heapq.heappush if len(best) < limit else heapq.heapreplace)(best, item)
-            if number >= most:
-                break
+                found += 1
         looked_at(info.path)
-        if number >= most or not keep_going():
+        if not keep_going():
             break
-    return [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
+    hits = newest.hits()
+    return [*sorted(hits[:RANKED], key=lambda hit: -hit.score), *hits[RANKED:]][:limit]
+
+
+class _Newest:
+    """Up to `most` hits: those that are some of few in their session first, of them the newest. Times to come count as `now`."""
+
+    def __init__(self, most: int, now: int) -> None:
+        self._most = most
+        self._now = now
+        self._kept: list[tuple[bool, int, int, Hit]] = []
+        self._seen = 0
+
+    def has_room_for(self, timestamp: str) -> bool:
+        """Whether a hit of this time may be kept."""
+        return len(self._kept) < self._most or (True, self._moment(timestamp), -self._seen) > self._kept[0][:3]
+
+    def keep(self, hit: Hit, *, is_one_of_few: bool) -> bool:
+        """Whether there was room for it."""
+        item = (is_one_of_few, self._moment(hit.timestamp), -self._seen, hit)
+        self._seen += 1
+        if len(self._kept) < self._most:
+            heapq.heappush(self._kept, item)
+            return True
+        return heapq.heappushpop(self._kept, item) is not item
+
+    def hits(self) -> list[Hit]:
+        return [hit for *_, hit in sorted(self._kept, reverse=True)]
+
+    def _moment(self, timestamp: str) -> int:
+        moment = times.parse_ns(timestamp)
+        return _NEVER if moment is None else min(moment, self._now)
+
+
+_NEVER = -(2**63)
 
 
 def _entries(path: str, places: list[Place] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
