@@ -185,6 +185,29 @@ def test_a_higher_limit_adds_hits_behind_the_others(ask: Ask) -> None:
     assert len(set(pages[-1])) == 1200
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("after:1970-01-01", ["after"]),
+        ("after:1970-01-01T01:00:00+01:00", ["after"]),
+        ("before:1970-01-01", ["before"]),
+        ("after:1969-12-31", ["after", "before"]),
+        ("before:1970-01-02", ["after", "before"]),
+    ],
+)
+def test_a_time_alone_is_a_query(ask: Ask, query: str, found: list[str]) -> None:
+    log = session_of(0, ("1969-12-31T12:00:00Z", "before"), ("1970-01-01T12:00:00Z", "after"))
+    assert sorted(hit.snippet for hit in ask(query, [log])) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufffd", "\ufffe", "\uffff", "\ufdd0", "\U0001fffe", "\U0010ffff", "\ue000", "\x7f", "\x80", "\xa0", "\u2028"]
+)
+def test_odd_characters_are_found(ask: Ask, text: str) -> None:
+    for said in (text, text * 2, text * 4, f"天{text}", f"{text}天"):
+        assert len(ask(f'"{said}"', [session_of(0, (TODAY, f"a {said} b"), (TODAY, "nothing"))])) == 1
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40))
 def test_no_query_is_an_error(text: str) -> None:

@@ -34,7 +34,8 @@ class Query(msgspec.Struct):
 
     @property
     def empty(self) -> bool:
-        return not (self.terms or self.roles or self.kinds or self.tools or self.models or self.after or self.before)
+        timeless = self.after is None and self.before is None
+        return timeless and not (self.terms or self.roles or self.kinds or self.tools or self.models)
 
 
 def parse_query(text: str) -> Query:
