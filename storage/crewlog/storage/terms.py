@@ -35,6 +35,10 @@ _RUN = re.compile("[^\x00-\x7f\ud800-\udfff]+")
 """Surrogates are no text that SQLite knows; they end a run in what is indexed too."""
 
 
+_AS_INDEXED = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+"""What FTS5 reads these two characters as (`READ_UTF8` in fts5_tokenize.c), where a run is compared with what it wrote."""
+
+
 def words_of(folded: str) -> str:
     """The words of a casefolded text."""
     return folded.encode("utf-8", "replace").translate(_WORDS_ONLY).decode("ascii")
@@ -95,7 +99,7 @@ def wanted(query: Query, models: Iterable[str]) -> Wanted:
             words[f'"{word}"' + ("*" if prefix else "")] = None
         for match in _RUN.finditer(term.text):
             if len(match[0]) < _SHORT:
-                short[match[0]] = None
+                short[match[0].translate(_AS_INDEXED)] = None
             runs.update((f'"{match[0][at : at + _SHORT]}"', None) for at in range(len(match[0]) - _SHORT + 1))
     matching = {name for name in models if any(model in name for model in query.models)}
     for field, values in (("role", query.roles), ("kind", query.kinds), ("tool", query.tools), ("model", matching)):
