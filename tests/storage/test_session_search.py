@@ -153,6 +153,75 @@ def place_of(hit: Hit) -> tuple[str, str, str]:
     return hit.session.id, hit.entry_id, hit.snippet
 
 
+def log_of(*entries: tuple[str, Any], **header: str) -> bytes:
+    """What (kind, data) entries are as a log."""
+    data = {"version": 3, "session_id": f"{1:08x}", "cwd": "/x", "created": TODAY, **header}
+    lines = [("header", "h0", data), *((kind, f"{at:08x}", data) for at, (kind, data) in enumerate(entries, 1))]
+    made = [{"kind": kind, "id": id, "parent_id": "h0", "timestamp": TODAY, "data": data} for kind, id, data in lines]
+    return b"".join(json.dumps(entry, separators=(",", ":")).encode() + b"\n" for entry in made)
+
+
+def of_message(text: str, role: str = "user") -> tuple[str, Any]:
+    return "message", {"role": role, "content": [text_block(text)]}
+
+
+def of_call(**call: Any) -> tuple[str, Any]:
+    return "message", {"role": "assistant", "content": [{"type": "toolCall", "tool_call": {"id": "c", "name": "edit", **call}}]}
+
+
+COLOURED = {
+    "\x1b[31mFAILED\x1b[0m": "failed",
+    "\x1b[1;38:5:196mFAILED\x1b[m tests": '"failed tests"',
+    "\x1b[32mtest_\x1b[1mparse\x1b[0mr_x": "test_parser_x",
+    "ok\x1b[40GFAILED\x1b[K": '"ok failed"',
+    "\x1b[?25l\x1b[2KFAILED\x1b[?25h": "failed",
+    "\x1b]0;title\x07FAILED": "failed",
+    "\x1b]8;;https://x.y/z\x1b\\FAILED\x1b]8;;\x1b\\": "failed",
+    "\x1b(B\x1b[mFAILED": "failed",
+    "\x1b[31m失败\x1b[0m": "失败",
+    "\x1b[31m失\x1b[1m败了\x1b[0m": "失败了",
+}
+
+
+@pytest.mark.parametrize(("text", "query"), COLOURED.items(), ids=range(len(COLOURED)))
+def test_colours_are_no_part_of_words(ask: Ask, text: str, query: str) -> None:
+    entries = [
+        of_message(text),
+        of_message(text, "tool"),
+        of_message(json.dumps(text, ensure_ascii=False), "tool"),
+        of_message(json.dumps({"stdout": f"one\n{text}\n"}), "tool"),
+        of_call(args={"text": text}),
+        ("compaction", {"summary": text}),
+        ("session_info", {"name": text}),
+    ]
+    hits = ask(query, [log_of(*entries)])
+    assert sorted(hit.entry_id for hit in hits) == [f"{at:08x}" for at in range(1, 1 + len(entries))]
+    assert not any("\x1b" in hit.snippet or "u001b" in hit.snippet for hit in hits)
+    assert len(ask(text, [log_of(*entries)])) == len(hits)  # as it is copied
+
+
+def test_what_is_no_escape_of_a_terminal_is_text(ask: Ask) -> None:
+    for text in ("\x1b", "\x1b]0;never ended", "a\x1b[", "[31mFAILED", "\\u001b[31mFAILED"):
+        (hit,) = ask('"' + text.replace("\x1b[", "") + '"', [log_of(of_message(text))])
+        assert "«" in hit.snippet
+
+
+@pytest.mark.parametrize("query", ["secondline", "third", '"<tag>"', "tag", '"say hi"', "c:\\new", "new", "einen", "naïve", "天气"])
+def test_words_of_a_tools_result(ask: Ask, query: str) -> None:
+    """codebot writes it as JSON."""
+    result = {"stdout": 'first\nsecondline\n\tthird <tag> "say hi" C:\\new\n\neinen naïve\n天气'}
+    as_go_writes_it = json.dumps(result, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    for text in (json.dumps(result), json.dumps(result, ensure_ascii=False), as_go_writes_it, json.dumps([result], indent=2)):
+        assert len(ask(query, [log_of(of_message(text, "tool"), of_message("nothing"))])) == 1
+        assert ask("nsecondline", [log_of(of_message(text, "tool"))]) == []
+
+
+def test_a_tools_result_that_is_not_json_is_the_text_it_is(ask: Ask) -> None:
+    for text in ('[x] "C:\\new"', '{"stdout": "C:\\new', "C:\\new", '"\\new"x'):
+        assert len(ask("new", [log_of(of_message(text, "tool"))])) == 1
+        assert ask("ew", [log_of(of_message(text, "tool"))]) == []
+
+
 LONG_AGO, YESTERDAY, TODAY = "2020-01-01T00:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z"
 MANY = [(LONG_AGO, "the parser is here among many other things")] * 600
 

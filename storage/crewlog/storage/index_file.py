@@ -16,7 +16,7 @@ from functools import cache
 from crewlog.storage.errors import StorageFailed
 from crewlog.storage.files import FILE_MODE, SIDE_FOLDER, require_inside, side_folder, unlink_quietly
 
-VERSION = 3
+VERSION = 4
 """Of the tables, and of what they are made from."""
 APPLICATION_ID = 0x43524C58
 SMALL_TIMEOUT = 2.0

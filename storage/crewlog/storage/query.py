@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from crewlog.storage import times
+from crewlog.storage.ansi import without_escapes
 
 _TOKEN = re.compile(r'(?:(?P<key>role|kind|tool|model|after|before):)?(?:"(?P<phrase>[^"]*)"?|(?P<word>\S+))', re.IGNORECASE)
 
@@ -42,7 +43,7 @@ def parse_query(text: str) -> Query:
     """Never fails."""
     query = Query([], set(), set(), set(), set())
     terms: dict[Term, None] = {}
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(without_escapes(text)):
         key, value = (match["key"] or "").lower(), match["phrase"] if match["phrase"] is not None else match["word"]
         if not value:
             continue

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from crewlog.storage import rawjson, times
+from crewlog.storage.ansi import without_escapes
 from crewlog.storage.entries import NotAnEntry, read_entry
 from crewlog.storage.messages import message_shape
 from crewlog.storage.query import Query, parse_query, term_pattern
@@ -286,21 +287,26 @@ FOLDED_TO_ASCII = (b"\xc3\x9f", b"\xc5\x89", b"\xc5\xbf", b"\xc4\xb0", b"\xc7\xb
 
 
 def search_text(entry: Entry) -> SearchText | None:
-    """None for kinds in which nothing is said."""
-    data = bytes(entry.data)
-    if entry.kind == EntryKind.MESSAGE:
+    """None for kinds in which nothing is said. The text is as a terminal shows it (`without_escapes`)."""
+    found = _text_of(entry.kind, bytes(entry.data))
+    if found is not None:
+        found.text = without_escapes(found.text)
+    return found
+
+
+def _text_of(kind: str, data: bytes) -> SearchText | None:
+    if kind == EntryKind.MESSAGE:
         return _message_text(data)
-    if entry.kind == EntryKind.COMPACTION:
+    if kind == EntryKind.COMPACTION:
         compaction = read_compaction(data)
         return None if compaction is None else SearchText("", [], compaction.summary)
-    if entry.kind in TOLD_AS_JSON:
-        return SearchText("", [], _told(data))
+    if kind in TOLD_AS_JSON:
+        return SearchText("", [], _told(rawjson.decode_utf8(data)))
     return None
 
 
-def _told(raw: bytes) -> str:
+def _told(text: str) -> str:
     """JSON as text, with the characters that its escapes stand for."""
-    text = rawjson.decode_utf8(raw)
     if "\\" not in text:
         return text
     if "\\u" in text:
@@ -327,13 +333,13 @@ def _message_text(data: bytes) -> SearchText | None:
     try:
         message = rawjson.decode_lenient(data, _message_decoder, _Message)
     except msgspec.MsgspecError:
-        return None if message_shape(data) is None else SearchText("", [], _told(data))
+        return None if message_shape(data) is None else SearchText("", [], _told(rawjson.decode_utf8(data)))
     texts: list[str] = []
     tools: list[str] = []
     for block in message.content or []:
         if block is None:
             continue
-        texts.extend(text for text in (block.text, block.thinking) if text)
+        texts.extend(_result_text(text) if message.role == "tool" else text for text in (block.text, block.thinking) if text)
         if bytes(block.tool_call) != b"null":
             name, told = _call_text(bytes(block.tool_call))
             tools.append(name)
@@ -341,12 +347,18 @@ def _message_text(data: bytes) -> SearchText | None:
     return SearchText(message.role or "", tools, "\n".join(texts))
 
 
+def _result_text(text: str) -> str:
+    """codebot writes what a tool gave as JSON: its lines end in an escape, and its colours begin with one."""
+    is_json = "\\" in text and text[0] in '"{[' and rawjson.is_valid(text.encode())
+    return _told(text) if is_json else text
+
+
 def _call_text(raw: bytes) -> tuple[str, str]:
     try:
         call = rawjson.decode_lenient(raw, _call_decoder, _Call)
     except msgspec.MsgspecError:
-        return "", _told(raw)
-    return call.name or "", f"{call.name or ''} {_told(bytes(call.args))}"
+        return "", _told(rawjson.decode_utf8(raw))
+    return call.name or "", f"{call.name or ''} {_told(rawjson.decode_utf8(bytes(call.args)))}"
 
 
 class _Model(msgspec.Struct, gc=False):

@@ -30,6 +30,8 @@ _RUNS_ONLY = bytes(code if code >= 0x80 else 32 for code in range(256))
 _ESCAPE = re.compile(rb"\\.")
 _LETTERED_ESCAPES = (b"\\\\", b"\\n", b"\\t", b"\\r", b"\\u003c", b"\\u003e", b"\\u0026", b"\\b", b"\\f")
 """In this order: what is behind an escaped backslash begins no escape with it."""
+_ESCAPED_TWICE = re.compile(rb"\\\\(?:[bfnrt]|u003[ce]|u0026)([0-9A-Za-z_]+)")
+"""A word behind an escape of JSON in a string of JSON, which a tool's result may be: it is a word without the escape's letter too."""
 _WORD = re.compile("[0-9a-z_]+")
 _RUN = re.compile("[^\x00-\x7f\ud800-\udfff]+")
 """Surrogates are no text that SQLite knows; they end a run in what is indexed too."""
@@ -47,10 +49,11 @@ def words_of(folded: str) -> str:
 def words_of_json(raw: bytes) -> str:
     """The words in the strings of JSON (and in its keys), which spells none of their letters by escapes."""
     there = set(_ESCAPE.findall(raw))
+    escaped_twice = _ESCAPED_TWICE.findall(raw) if b"\\\\" in there else []
     for escape in _LETTERED_ESCAPES:
         if escape[:2] in there:
             raw = raw.replace(escape, b" ")
-    return raw.translate(_WORDS_ONLY).decode("ascii")
+    return b" ".join([raw, *escaped_twice]).translate(_WORDS_ONLY).decode("ascii")
 
 
 def runs_of(text: bytes) -> str:
