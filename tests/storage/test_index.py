@@ -45,7 +45,8 @@ moment = st.one_of(
 @st.composite
 def block(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
-        return {"type": "text", "text": draw(st.sampled_from([str, json.dumps]))(draw(text))}
+        said = draw(text)
+        return {"type": "text", "text": json.dumps(said) if draw(st.booleans()) else said}
     return {
         "type": "toolCall",
         "tool_call": {"id": "c", "name": draw(st.sampled_from(["edit", "Read", "天"])), "args": {"path": draw(text)}},

@@ -222,6 +222,38 @@ def test_a_tools_result_that_is_not_json_is_the_text_it_is(ask: Ask) -> None:
         assert ask("ew", [log_of(of_message(text, "tool"))]) == []
 
 
+EVERYWHERE = {
+    "the arguments of a call": of_call(args={"path": "needle"}),
+    "arguments that are no JSON": of_call(args={}, args_invalid=True, args_raw_text='{"path":\t"needle', args_parse_error="unexpected end"),
+    "the name of a tool that is called": of_call(name="needle", args={}),
+    "a reference to a tool": ("message", {"role": "assistant", "content": [{"type": "tool_reference", "tool_name": "needle"}]}),
+    "thinking": ("message", {"role": "assistant", "content": [{"type": "thinking", "thinking": "a needle"}]}),
+    "a summary": ("compaction", {"summary": "a needle"}),
+    "what a compaction kept": ("compaction", {"summary": "s", "messages": [None, 5, of_message("x")[1], of_message("a needle")[1]]}),
+    "a call that it kept": ("compaction", {"messages": [of_call(args={}, args_raw_text="{needle")[1]]}),
+    "a name": ("session_info", {"name": "needle"}),
+    "an effort": ("reasoning_effort_change", {"level": "needle"}),
+    "an effort as it was written once": ("thinking_change", {"level": "needle"}),
+    "a model": ("model_change", {"provider": "p", "model": "needle"}),
+    "a goal": ("goal_state", {"status": "active", "objective": "find the needle"}),
+}
+
+
+@pytest.mark.parametrize("entry", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_all_that_is_said_is_found(ask: Ask, entry: tuple[str, Any]) -> None:
+    for query in ("needle", "NEEDLE", "need*", f"needle kind:{entry[0]}", f"kind:{entry[0]}"):
+        assert [hit.entry_id for hit in ask(query, [log_of(entry)])] == [f"{1:08x}"]
+    assert ask("needl", [log_of(entry)]) == []
+
+
+def test_the_name_that_a_session_was_created_with_is_found(ask: Ask) -> None:
+    logs = [log_of(of_message("x"), name="the needle"), session_of(2, (TODAY, "y"))]
+    for query in ("needle", "needle kind:header", "kind:header"):
+        (hit,) = ask(query, logs)
+        assert (hit.kind, hit.entry_id, hit.snippet.replace("«", "").replace("»", "")) == ("header", "h0", "the needle")
+    assert ask("version", logs) == []
+
+
 LONG_AGO, YESTERDAY, TODAY = "2020-01-01T00:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z"
 MANY = [(LONG_AGO, "the parser is here among many other things")] * 600
 

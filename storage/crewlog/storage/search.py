@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
 import os
@@ -20,7 +21,7 @@ from crewlog.storage.entries import NotAnEntry, read_entry
 from crewlog.storage.messages import message_shape
 from crewlog.storage.query import Query, parse_query, term_pattern
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
-from crewlog.storage.snapshot import read_compaction
+from crewlog.storage.snapshot import THINKING_CHANGE, read_compaction
 
 SNIPPET = 120
 """Characters of text that a snippet shows around the first word found."""
@@ -48,6 +49,7 @@ class _Block(msgspec.Struct, gc=False):
     text: str | None = ""
     thinking: str | None = ""
     tool_call: msgspec.Raw = msgspec.Raw(b"null")
+    tool_name: str | None = ""
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -59,10 +61,16 @@ class _Message(msgspec.Struct, gc=False):
 class _Call(msgspec.Struct, gc=False):
     name: str | None = ""
     args: msgspec.Raw = msgspec.Raw(b"null")
+    args_raw_text: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Header(msgspec.Struct, gc=False):
+    name: str | None = ""
 
 
 _message_decoder = msgspec.json.Decoder(_Message)
 _call_decoder = msgspec.json.Decoder(_Call)
+_header_decoder = msgspec.json.Decoder(_Header)
 
 
 class SearchText(msgspec.Struct):
@@ -298,11 +306,29 @@ def _text_of(kind: str, data: bytes) -> SearchText | None:
     if kind == EntryKind.MESSAGE:
         return _message_text(data)
     if kind == EntryKind.COMPACTION:
-        compaction = read_compaction(data)
-        return None if compaction is None else SearchText("", [], compaction.summary)
+        return _compaction_text(data)
+    if kind == EntryKind.HEADER:
+        return _header_text(data)
     if kind in TOLD_AS_JSON:
         return SearchText("", [], _told(rawjson.decode_utf8(data)))
     return None
+
+
+def _header_text(data: bytes) -> SearchText | None:
+    """The name that the session was created with, if any."""
+    with contextlib.suppress(msgspec.MsgspecError):
+        name = rawjson.decode_lenient(data, _header_decoder, _Header).name
+        return SearchText("", [], name) if name else None
+    return None
+
+
+def _compaction_text(data: bytes) -> SearchText | None:
+    """What it kept too: it need not stand anywhere else in the log."""
+    compaction = read_compaction(data)
+    if compaction is None:
+        return None
+    kept = (_message_text(bytes(message)) for message in compaction.messages)
+    return SearchText("", [], "\n".join([compaction.summary, *(message.text for message in kept if message is not None)]))
 
 
 def _told(text: str) -> str:
@@ -326,7 +352,19 @@ def _characters(match: re.Match[str]) -> str:
     return rawjson.decode_string(f'"{match[0]}"'.encode()) or ""
 
 
-TOLD_AS_JSON = frozenset({EntryKind.SESSION_INFO, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE, EntryKind.LLM_CALL, EntryKind.MODEL_CHANGE})
+TOLD_AS_JSON = frozenset(
+    {
+        EntryKind.SESSION_INFO,
+        EntryKind.PLAN_STATE,
+        EntryKind.GOAL_STATE,
+        EntryKind.LLM_CALL,
+        EntryKind.MODEL_CHANGE,
+        EntryKind.REASONING_EFFORT_CHANGE,
+        THINKING_CHANGE,
+    }
+)
+SEARCHED = TOLD_AS_JSON | {EntryKind.MESSAGE, EntryKind.COMPACTION, EntryKind.HEADER}
+"""The kinds in which something is said."""
 
 
 def _message_text(data: bytes) -> SearchText | None:
@@ -340,6 +378,8 @@ def _message_text(data: bytes) -> SearchText | None:
         if block is None:
             continue
         texts.extend(_result_text(text) if message.role == "tool" else text for text in (block.text, block.thinking) if text)
+        if block.tool_name:
+            texts.append(block.tool_name)
         if bytes(block.tool_call) != b"null":
             name, told = _call_text(bytes(block.tool_call))
             tools.append(name)
@@ -358,7 +398,8 @@ def _call_text(raw: bytes) -> tuple[str, str]:
         call = rawjson.decode_lenient(raw, _call_decoder, _Call)
     except msgspec.MsgspecError:
         return "", _told(rawjson.decode_utf8(raw))
-    return call.name or "", f"{call.name or ''} {_told(rawjson.decode_utf8(bytes(call.args)))}"
+    name, unparsed = call.name or "", rawjson.decode_string(call.args_raw_text) or ""
+    return name, f"{name} {_told(rawjson.decode_utf8(bytes(call.args)))} {unparsed}".rstrip()
 
 
 class _Model(msgspec.Struct, gc=False):
