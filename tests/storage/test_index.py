@@ -20,7 +20,20 @@ from storage.index_work import Work, message
 
 _TOLD = """parser fails Parser PARSER foo_bar() a/b.py src/a/b.py 天气 天气预报 预报 今天天气很好 Straße STRASSE größer
 ſet ﬁle K İstanbul x -> != é É ÉCOLE école 🙂 🙂🙃 <tag> &amp; don't it's 1.5e3 __init__ --flag ab abc abcd"""
-WORDS = [*_TOLD.split(), "\\", '"', "\n", "\t\n", "\u2028", "\x7f", "\x00", "C:\\new\\table", "regex\\d+\\u0041", ""]
+WORDS = [
+    *_TOLD.split(),
+    "\\",
+    '"',
+    "\n",
+    "\t\n",
+    "\u2028",
+    "\x7f",
+    "\x00",
+    "C:\\new\\table",
+    "\x1b[1mparser\x1b[0m",
+    "regex\\d+\\u0041",
+    "",
+]
 text = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 moment = st.one_of(
     st.builds("2026-03-0{}T0{}:00:0{}Z".format, st.integers(1, 3), st.integers(0, 9), st.integers(0, 9)),
@@ -32,7 +45,8 @@ moment = st.one_of(
 @st.composite
 def block(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
-        return {"type": "text", "text": draw(text)}
+        said = draw(text)
+        return {"type": "text", "text": json.dumps(said) if draw(st.booleans()) else said}
     return {
         "type": "toolCall",
         "tool_call": {"id": "c", "name": draw(st.sampled_from(["edit", "Read", "天"])), "args": {"path": draw(text)}},

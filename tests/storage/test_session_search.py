@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +16,15 @@ from hypothesis import strategies as st
 
 from crewlog.storage import PROCESS, InvalidName, NewEntry, SessionManager, SessionNotFound, StorageFailed, TaskStore, TranscriptStore
 from crewlog.storage.home import Home
+from crewlog.storage.index import SessionIndex
 from crewlog.storage.query import parse_query
 from crewlog.storage.search import FOLDED_TO_ASCII, Hit, is_plain, search
 from crewlog.storage.sessions import SessionStore
 from crewlog.storage.stats import gather_stats
 from crewlog.storage.trash import Trash
+
+Ask = Callable[..., list[Hit]]
+"""(query, logs, limit)."""
 
 
 def said(text: str, role: str = "user", **more: object) -> NewEntry:
@@ -95,6 +102,211 @@ def test_snippets_and_order(manager: SessionManager, store: SessionStore) -> Non
     assert scores == sorted(scores, reverse=True)
     assert len(search(manager.list().sessions, "parser", 1)) == 1
     assert search(manager.list().sessions, "parser", keep_going=lambda: False) == []
+
+
+def session_of(number: int, *messages: tuple[str, str]) -> bytes:
+    """What (time, text) messages are as a log."""
+    entries: list[dict[str, Any]] = [
+        {
+            "kind": "message",
+            "id": f"{at:08x}",
+            "parent_id": "h0",
+            "timestamp": time,
+            "data": {"role": "user", "content": [text_block(text)]},
+        }
+        for at, (time, text) in enumerate(messages, 1)
+    ]
+    data = {"version": 3, "session_id": f"{number:08x}", "cwd": "/x", "created": messages[0][0]}
+    header = {"kind": "header", "id": "h0", "timestamp": messages[0][0], "data": data}
+    return b"".join(json.dumps(entry).encode() + b"\n" for entry in [header, *entries])
+
+
+def text_block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Searches logs without and with an index, whose hits are the same, and gives them."""
+
+    def ask(query: str, logs: list[bytes], limit: int = 50) -> list[Hit]:
+        home = Home(str(tmp_path / f"home{len(list(tmp_path.iterdir()))}"))
+        folder = Path(home.projects, "-x")
+        folder.mkdir(parents=True)
+        for number, content in enumerate(logs):
+            path = folder / f"2026-03-01_{number:08x}.jsonl"
+            path.write_bytes(content)
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+        sessions = SessionManager(str(folder)).list().sessions
+        index = SessionIndex(home)
+        index.update(small=0)
+        assert len(index.summaries(str(folder))) == len(logs)
+        found = [search(sessions, query, limit, places=places) for places in (lambda path: None, index.places(query, {str(folder)}))]
+        index.close()
+        assert [place_of(hit) for hit in found[0]] == [place_of(hit) for hit in found[1]]
+        return found[0]
+
+    return ask
+
+
+def place_of(hit: Hit) -> tuple[str, str, str]:
+    return hit.session.id, hit.entry_id, hit.snippet
+
+
+def log_of(*entries: tuple[str, Any], **header: str) -> bytes:
+    """What (kind, data) entries are as a log."""
+    data = {"version": 3, "session_id": f"{1:08x}", "cwd": "/x", "created": TODAY, **header}
+    lines = [("header", "h0", data), *((kind, f"{at:08x}", data) for at, (kind, data) in enumerate(entries, 1))]
+    made = [{"kind": kind, "id": id, "parent_id": "h0", "timestamp": TODAY, "data": data} for kind, id, data in lines]
+    return b"".join(json.dumps(entry, separators=(",", ":")).encode() + b"\n" for entry in made)
+
+
+def of_message(text: str, role: str = "user") -> tuple[str, Any]:
+    return "message", {"role": role, "content": [text_block(text)]}
+
+
+def of_call(**call: Any) -> tuple[str, Any]:
+    return "message", {"role": "assistant", "content": [{"type": "toolCall", "tool_call": {"id": "c", "name": "edit", **call}}]}
+
+
+COLOURED = {
+    "\x1b[31mFAILED\x1b[0m": "failed",
+    "\x1b[1;38:5:196mFAILED\x1b[m tests": '"failed tests"',
+    "\x1b[32mtest_\x1b[1mparse\x1b[0mr_x": "test_parser_x",
+    "ok\x1b[40GFAILED\x1b[K": '"ok failed"',
+    "\x1b[?25l\x1b[2KFAILED\x1b[?25h": "failed",
+    "\x1b]0;title\x07FAILED": "failed",
+    "\x1b]8;;https://x.y/z\x1b\\FAILED\x1b]8;;\x1b\\": "failed",
+    "\x1b(B\x1b[mFAILED": "failed",
+    "\x1b[31m失败\x1b[0m": "失败",
+    "\x1b[31m失\x1b[1m败了\x1b[0m": "失败了",
+}
+
+
+@pytest.mark.parametrize(("text", "query"), COLOURED.items(), ids=range(len(COLOURED)))
+def test_colours_are_no_part_of_words(ask: Ask, text: str, query: str) -> None:
+    entries = [
+        of_message(text),
+        of_message(text, "tool"),
+        of_message(json.dumps(text, ensure_ascii=False), "tool"),
+        of_message(json.dumps({"stdout": f"one\n{text}\n"}), "tool"),
+        of_call(args={"text": text}),
+        ("compaction", {"summary": text}),
+        ("session_info", {"name": text}),
+    ]
+    hits = ask(query, [log_of(*entries)])
+    assert sorted(hit.entry_id for hit in hits) == [f"{at:08x}" for at in range(1, 1 + len(entries))]
+    assert not any("\x1b" in hit.snippet or "u001b" in hit.snippet for hit in hits)
+    assert len(ask(text, [log_of(*entries)])) == len(hits)  # as it is copied
+
+
+def test_what_is_no_escape_of_a_terminal_is_text(ask: Ask) -> None:
+    for text in ("\x1b", "\x1b]0;never ended", "a\x1b[", "[31mFAILED", "\\u001b[31mFAILED"):
+        (hit,) = ask('"' + text.replace("\x1b[", "") + '"', [log_of(of_message(text))])
+        assert "«" in hit.snippet
+
+
+@pytest.mark.parametrize("query", ["secondline", "third", '"<tag>"', "tag", '"say hi"', "c:\\new", "new", "einen", "naïve", "天气"])
+def test_words_of_a_tools_result(ask: Ask, query: str) -> None:
+    """codebot writes it as JSON."""
+    result = {"stdout": 'first\nsecondline\n\tthird <tag> "say hi" C:\\new\n\neinen naïve\n天气'}
+    as_go_writes_it = json.dumps(result, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    for text in (json.dumps(result), json.dumps(result, ensure_ascii=False), as_go_writes_it, json.dumps([result], indent=2)):
+        assert len(ask(query, [log_of(of_message(text, "tool"), of_message("nothing"))])) == 1
+        assert ask("nsecondline", [log_of(of_message(text, "tool"))]) == []
+
+
+def test_a_tools_result_that_is_not_json_is_the_text_it_is(ask: Ask) -> None:
+    for text in ('[x] "C:\\new"', '{"stdout": "C:\\new', "C:\\new", '"\\new"x'):
+        assert len(ask("new", [log_of(of_message(text, "tool"))])) == 1
+        assert ask("ew", [log_of(of_message(text, "tool"))]) == []
+
+
+EVERYWHERE = {
+    "the arguments of a call": of_call(args={"path": "needle"}),
+    "arguments that are no JSON": of_call(args={}, args_invalid=True, args_raw_text='{"path":\t"needle', args_parse_error="unexpected end"),
+    "the name of a tool that is called": of_call(name="needle", args={}),
+    "a reference to a tool": ("message", {"role": "assistant", "content": [{"type": "tool_reference", "tool_name": "needle"}]}),
+    "thinking": ("message", {"role": "assistant", "content": [{"type": "thinking", "thinking": "a needle"}]}),
+    "a summary": ("compaction", {"summary": "a needle"}),
+    "what a compaction kept": ("compaction", {"summary": "s", "messages": [None, 5, of_message("x")[1], of_message("a needle")[1]]}),
+    "a call that it kept": ("compaction", {"messages": [of_call(args={}, args_raw_text="{needle")[1]]}),
+    "a name": ("session_info", {"name": "needle"}),
+    "an effort": ("reasoning_effort_change", {"level": "needle"}),
+    "an effort as it was written once": ("thinking_change", {"level": "needle"}),
+    "a model": ("model_change", {"provider": "p", "model": "needle"}),
+    "a goal": ("goal_state", {"status": "active", "objective": "find the needle"}),
+}
+
+
+@pytest.mark.parametrize("entry", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_all_that_is_said_is_found(ask: Ask, entry: tuple[str, Any]) -> None:
+    for query in ("needle", "NEEDLE", "need*", f"needle kind:{entry[0]}", f"kind:{entry[0]}"):
+        assert [hit.entry_id for hit in ask(query, [log_of(entry)])] == [f"{1:08x}"]
+    assert ask("needl", [log_of(entry)]) == []
+
+
+def test_the_name_that_a_session_was_created_with_is_found(ask: Ask) -> None:
+    logs = [log_of(of_message("x"), name="the needle"), session_of(2, (TODAY, "y"))]
+    for query in ("needle", "needle kind:header", "kind:header"):
+        (hit,) = ask(query, logs)
+        assert (hit.kind, hit.entry_id, hit.snippet.replace("«", "").replace("»", "")) == ("header", "h0", "the needle")
+    assert ask("version", logs) == []
+
+
+LONG_AGO, YESTERDAY, TODAY = "2020-01-01T00:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z"
+MANY = [(LONG_AGO, "the parser is here among many other things")] * 600
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [session_of(0, *MANY, (TODAY, "bye"))],
+        [session_of(number, *MANY[:100], (TODAY, "bye")) for number in range(12)],
+        [session_of(0, *[(TODAY, said) for _, said in MANY])],
+        [session_of(number, *[(TODAY, said) for _, said in MANY[:100]]) for number in range(9)],
+    ],
+    ids=["old matches of a session touched today", "of twelve", "matches of today", "of nine"],
+)
+@pytest.mark.parametrize("limit", [1, 50, 200, 500, 5000])
+def test_many_matches_do_not_hide_a_better_one(ask: Ask, others: list[bytes], limit: int) -> None:
+    hits = ask("parser", [*others, session_of(99, (YESTERDAY, "parser parser parser"))], limit)
+    assert hits[0].session.id == f"{99:08x}"
+    assert len(hits) == min(limit, 1 + sum(log.count(b"parser") for log in others))
+
+
+def test_a_higher_limit_adds_hits_behind_the_others(ask: Ask) -> None:
+    logs = [
+        session_of(number, *[(f"2026-03-0{number + 1}T00:00:00Z", "parser " * (at % 7 + 1)) for at in range(400)]) for number in range(3)
+    ]
+    pages = [[place_of(hit) for hit in ask("parser", logs, limit)] for limit in (10, 450, 500, 700, 2000)]
+    assert [len(page) for page in pages] == [10, 450, 500, 700, 1200]
+    for page, longer in pairwise(pages):
+        assert longer[: len(page)] == page
+    assert len(set(pages[-1])) == 1200
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("after:1970-01-01", ["after"]),
+        ("after:1970-01-01T01:00:00+01:00", ["after"]),
+        ("before:1970-01-01", ["before"]),
+        ("after:1969-12-31", ["after", "before"]),
+        ("before:1970-01-02", ["after", "before"]),
+    ],
+)
+def test_a_time_alone_is_a_query(ask: Ask, query: str, found: list[str]) -> None:
+    log = session_of(0, ("1969-12-31T12:00:00Z", "before"), ("1970-01-01T12:00:00Z", "after"))
+    assert sorted(hit.snippet for hit in ask(query, [log])) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufffd", "\ufffe", "\uffff", "\ufdd0", "\U0001fffe", "\U0010ffff", "\ue000", "\x7f", "\x80", "\xa0", "\u2028"]
+)
+def test_odd_characters_are_found(ask: Ask, text: str) -> None:
+    for said in (text, text * 2, text * 4, f"天{text}", f"{text}天"):
+        assert len(ask(f'"{said}"', [session_of(0, (TODAY, f"a {said} b"), (TODAY, "nothing"))])) == 1
 
 
 @settings(max_examples=200, deadline=None)

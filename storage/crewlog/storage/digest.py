@@ -12,7 +12,7 @@ from crewlog.storage.entries import Head, NotAnEntry, read_entry
 from crewlog.storage.listing import SessionSummary, SummaryState
 from crewlog.storage.log import Block, Line
 from crewlog.storage.records import Entry, EntryKind
-from crewlog.storage.search import TOLD_AS_JSON, is_spelled_oddly, model_of, search_text
+from crewlog.storage.search import SEARCHED, is_spelled_oddly, model_of, search_text
 from crewlog.storage.stats import SessionUsage, UsageCounter, may_count
 from crewlog.storage.terms import mark, runs_of, words_of, words_of_json
 
@@ -64,7 +64,7 @@ class PartMaker:
 
     def see(self, entry: Entry, offset: int, line: bytes) -> None:
         """An entry, and the line that it is on."""
-        if entry.kind in _SEARCHED:
+        if entry.kind in SEARCHED:
             self._entries.append(entry)
             self._moments.add(entry.timestamp)
             self._mark(entry)
@@ -101,9 +101,6 @@ class PartMaker:
         for block in message.content or ():
             if block is not None and block.tool_call is not None:
                 marks.add(mark("tool", (block.tool_call.name or "").casefold()))
-
-
-_SEARCHED = TOLD_AS_JSON | {EntryKind.MESSAGE, EntryKind.COMPACTION}
 
 
 class _Call(msgspec.Struct, gc=False):

@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from crewlog.storage import times
+from crewlog.storage.ansi import without_escapes
 
 _TOKEN = re.compile(r'(?:(?P<key>role|kind|tool|model|after|before):)?(?:"(?P<phrase>[^"]*)"?|(?P<word>\S+))', re.IGNORECASE)
 
@@ -34,14 +35,15 @@ class Query(msgspec.Struct):
 
     @property
     def empty(self) -> bool:
-        return not (self.terms or self.roles or self.kinds or self.tools or self.models or self.after or self.before)
+        timeless = self.after is None and self.before is None
+        return timeless and not (self.terms or self.roles or self.kinds or self.tools or self.models)
 
 
 def parse_query(text: str) -> Query:
     """Never fails."""
     query = Query([], set(), set(), set(), set())
     terms: dict[Term, None] = {}
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(without_escapes(text)):
         key, value = (match["key"] or "").lower(), match["phrase"] if match["phrase"] is not None else match["word"]
         if not value:
             continue

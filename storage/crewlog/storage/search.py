@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
 import os
@@ -15,16 +16,19 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from crewlog.storage import rawjson, times
+from crewlog.storage.ansi import without_escapes
 from crewlog.storage.entries import NotAnEntry, read_entry
 from crewlog.storage.messages import message_shape
 from crewlog.storage.query import Query, parse_query, term_pattern
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
-from crewlog.storage.snapshot import read_compaction
+from crewlog.storage.snapshot import THINKING_CHANGE, read_compaction
 
 SNIPPET = 120
 """Characters of text that a snippet shows around the first word found."""
-MOST_RANKED = 500
-"""Entries that match, the newest, among which the best are found."""
+RANKED = 500
+"""Entries that match, the newest, which are ranked."""
+RANKED_OF_SESSION = 50
+"""Those of one session among them, as long as others have any: a long session does not hide what is better elsewhere."""
 BLOCK = 64 << 10
 _HALF_LIFE_DAYS = 30
 
@@ -45,6 +49,7 @@ class _Block(msgspec.Struct, gc=False):
     text: str | None = ""
     thinking: str | None = ""
     tool_call: msgspec.Raw = msgspec.Raw(b"null")
+    tool_name: str | None = ""
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -56,10 +61,16 @@ class _Message(msgspec.Struct, gc=False):
 class _Call(msgspec.Struct, gc=False):
     name: str | None = ""
     args: msgspec.Raw = msgspec.Raw(b"null")
+    args_raw_text: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Header(msgspec.Struct, gc=False):
+    name: str | None = ""
 
 
 _message_decoder = msgspec.json.Decoder(_Message)
 _call_decoder = msgspec.json.Decoder(_Call)
+_header_decoder = msgspec.json.Decoder(_Header)
 
 
 class SearchText(msgspec.Struct):
@@ -95,33 +106,68 @@ def search(
 ) -> list[Hit]:
     """The best hits, best first. Entries that cannot be read are passed over, and so are sessions that went away meanwhile.
 
-    Sessions are looked at in their order, entries from the last; the older ones of so many that it does not matter (`MOST_RANKED`) are
-    not looked at. `keep_going` is asked now and then; when it says False the search ends with what it has. `looked_at` is told each
-    session that is done.
+    Ranked are the newest `RANKED` entries that match, with no more than `RANKED_OF_SESSION` of one session while others have any; the
+    limit does not change which. Where it is higher, the next newest follow. What is older than those is not looked at: a session's
+    entries are taken to be in the order of their times, and its `updated` to be the newest of them. It is quickest with the sessions
+    newest first.
+
+    `keep_going` is asked now and then; when it says False the search ends with what it has. `looked_at` is told each session that is
+    done.
     """
     wanted = parse_query(query)
     if wanted.empty:
         return []
     matcher = _Matcher(wanted)
-    most = max(MOST_RANKED, 4 * limit)
-    best: list[tuple[float, int, Hit]] = []
-    number = 0
+    newest = _Newest(max(RANKED, limit), times.parse_ns(times.now()) or 0)
     for info in sessions:
-        for entry in _entries(info.path, places(info.path), matcher, keep_going):
-            hit = matcher.match(info, entry)
-            if hit is None:
-                continue
-            number += 1
-            item = (hit.score, -number, hit)
-            if len(best) < limit or item > best[0]:
+        if newest.has_room_for(info.updated):
+            found = 0
+            for entry in _entries(info.path, places(info.path), matcher, keep_going):
+                hit = matcher.match(info, entry)
+                if hit is None:
+                    continue
+                if not newest.keep(hit, is_one_of_few=found < RANKED_OF_SESSION):
+                    break
                 hit.snippet = snippet(hit.snippet, matcher.patterns)
-                (heapq.heappush if len(best) < limit else heapq.heapreplace)(best, item)
-            if number >= most:
-                break
+                found += 1
         looked_at(info.path)
-        if number >= most or not keep_going():
+        if not keep_going():
             break
-    return [hit for _, _, hit in sorted(best, key=lambda item: (-item[0], -item[1]))]
+    hits = newest.hits()
+    return [*sorted(hits[:RANKED], key=lambda hit: -hit.score), *hits[RANKED:]][:limit]
+
+
+class _Newest:
+    """Up to `most` hits: those that are some of few in their session first, of them the newest. Times to come count as `now`."""
+
+    def __init__(self, most: int, now: int) -> None:
+        self._most = most
+        self._now = now
+        self._kept: list[tuple[bool, int, int, Hit]] = []
+        self._seen = 0
+
+    def has_room_for(self, timestamp: str) -> bool:
+        """Whether a hit of this time may be kept."""
+        return len(self._kept) < self._most or (True, self._moment(timestamp), -self._seen) > self._kept[0][:3]
+
+    def keep(self, hit: Hit, *, is_one_of_few: bool) -> bool:
+        """Whether there was room for it."""
+        item = (is_one_of_few, self._moment(hit.timestamp), -self._seen, hit)
+        self._seen += 1
+        if len(self._kept) < self._most:
+            heapq.heappush(self._kept, item)
+            return True
+        return heapq.heappushpop(self._kept, item) is not item
+
+    def hits(self) -> list[Hit]:
+        return [hit for *_, hit in sorted(self._kept, reverse=True)]
+
+    def _moment(self, timestamp: str) -> int:
+        moment = times.parse_ns(timestamp)
+        return _NEVER if moment is None else min(moment, self._now)
+
+
+_NEVER = -(2**63)
 
 
 def _entries(path: str, places: list[Place] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
@@ -249,21 +295,44 @@ FOLDED_TO_ASCII = (b"\xc3\x9f", b"\xc5\x89", b"\xc5\xbf", b"\xc4\xb0", b"\xc7\xb
 
 
 def search_text(entry: Entry) -> SearchText | None:
-    """None for kinds in which nothing is said."""
-    data = bytes(entry.data)
-    if entry.kind == EntryKind.MESSAGE:
+    """None for kinds in which nothing is said. The text is as a terminal shows it (`without_escapes`)."""
+    found = _text_of(entry.kind, bytes(entry.data))
+    if found is not None:
+        found.text = without_escapes(found.text)
+    return found
+
+
+def _text_of(kind: str, data: bytes) -> SearchText | None:
+    if kind == EntryKind.MESSAGE:
         return _message_text(data)
-    if entry.kind == EntryKind.COMPACTION:
-        compaction = read_compaction(data)
-        return None if compaction is None else SearchText("", [], compaction.summary)
-    if entry.kind in TOLD_AS_JSON:
-        return SearchText("", [], _told(data))
+    if kind == EntryKind.COMPACTION:
+        return _compaction_text(data)
+    if kind == EntryKind.HEADER:
+        return _header_text(data)
+    if kind in TOLD_AS_JSON:
+        return SearchText("", [], _told(rawjson.decode_utf8(data)))
     return None
 
 
-def _told(raw: bytes) -> str:
+def _header_text(data: bytes) -> SearchText | None:
+    """The name that the session was created with, if any."""
+    with contextlib.suppress(msgspec.MsgspecError):
+        name = rawjson.decode_lenient(data, _header_decoder, _Header).name
+        return SearchText("", [], name) if name else None
+    return None
+
+
+def _compaction_text(data: bytes) -> SearchText | None:
+    """What it kept too: it need not stand anywhere else in the log."""
+    compaction = read_compaction(data)
+    if compaction is None:
+        return None
+    kept = (_message_text(bytes(message)) for message in compaction.messages)
+    return SearchText("", [], "\n".join([compaction.summary, *(message.text for message in kept if message is not None)]))
+
+
+def _told(text: str) -> str:
     """JSON as text, with the characters that its escapes stand for."""
-    text = rawjson.decode_utf8(raw)
     if "\\" not in text:
         return text
     if "\\u" in text:
@@ -283,20 +352,34 @@ def _characters(match: re.Match[str]) -> str:
     return rawjson.decode_string(f'"{match[0]}"'.encode()) or ""
 
 
-TOLD_AS_JSON = frozenset({EntryKind.SESSION_INFO, EntryKind.PLAN_STATE, EntryKind.GOAL_STATE, EntryKind.LLM_CALL, EntryKind.MODEL_CHANGE})
+TOLD_AS_JSON = frozenset(
+    {
+        EntryKind.SESSION_INFO,
+        EntryKind.PLAN_STATE,
+        EntryKind.GOAL_STATE,
+        EntryKind.LLM_CALL,
+        EntryKind.MODEL_CHANGE,
+        EntryKind.REASONING_EFFORT_CHANGE,
+        THINKING_CHANGE,
+    }
+)
+SEARCHED = TOLD_AS_JSON | {EntryKind.MESSAGE, EntryKind.COMPACTION, EntryKind.HEADER}
+"""The kinds in which something is said."""
 
 
 def _message_text(data: bytes) -> SearchText | None:
     try:
         message = rawjson.decode_lenient(data, _message_decoder, _Message)
     except msgspec.MsgspecError:
-        return None if message_shape(data) is None else SearchText("", [], _told(data))
+        return None if message_shape(data) is None else SearchText("", [], _told(rawjson.decode_utf8(data)))
     texts: list[str] = []
     tools: list[str] = []
     for block in message.content or []:
         if block is None:
             continue
-        texts.extend(text for text in (block.text, block.thinking) if text)
+        texts.extend(_result_text(text) if message.role == "tool" else text for text in (block.text, block.thinking) if text)
+        if block.tool_name:
+            texts.append(block.tool_name)
         if bytes(block.tool_call) != b"null":
             name, told = _call_text(bytes(block.tool_call))
             tools.append(name)
@@ -304,12 +387,19 @@ def _message_text(data: bytes) -> SearchText | None:
     return SearchText(message.role or "", tools, "\n".join(texts))
 
 
+def _result_text(text: str) -> str:
+    """codebot writes what a tool gave as JSON: its lines end in an escape, and its colours begin with one."""
+    is_json = "\\" in text and text[0] in '"{[' and rawjson.is_valid(text.encode())
+    return _told(text) if is_json else text
+
+
 def _call_text(raw: bytes) -> tuple[str, str]:
     try:
         call = rawjson.decode_lenient(raw, _call_decoder, _Call)
     except msgspec.MsgspecError:
-        return "", _told(raw)
-    return call.name or "", f"{call.name or ''} {_told(bytes(call.args))}"
+        return "", _told(rawjson.decode_utf8(raw))
+    name, unparsed = call.name or "", rawjson.decode_string(call.args_raw_text) or ""
+    return name, f"{name} {_told(rawjson.decode_utf8(bytes(call.args)))} {unparsed}".rstrip()
 
 
 class _Model(msgspec.Struct, gc=False):

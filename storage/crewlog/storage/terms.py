@@ -30,9 +30,15 @@ _RUNS_ONLY = bytes(code if code >= 0x80 else 32 for code in range(256))
 _ESCAPE = re.compile(rb"\\.")
 _LETTERED_ESCAPES = (b"\\\\", b"\\n", b"\\t", b"\\r", b"\\u003c", b"\\u003e", b"\\u0026", b"\\b", b"\\f")
 """In this order: what is behind an escaped backslash begins no escape with it."""
+_ESCAPED_TWICE = re.compile(rb"\\\\(?:[bfnrt]|u003[ce]|u0026)([0-9A-Za-z_]+)")
+"""A word behind an escape of JSON in a string of JSON, which a tool's result may be: it is a word without the escape's letter too."""
 _WORD = re.compile("[0-9a-z_]+")
 _RUN = re.compile("[^\x00-\x7f\ud800-\udfff]+")
 """Surrogates are no text that SQLite knows; they end a run in what is indexed too."""
+
+
+_AS_INDEXED = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+"""What FTS5 reads these two characters as (`READ_UTF8` in fts5_tokenize.c), where a run is compared with what it wrote."""
 
 
 def words_of(folded: str) -> str:
@@ -43,10 +49,11 @@ def words_of(folded: str) -> str:
 def words_of_json(raw: bytes) -> str:
     """The words in the strings of JSON (and in its keys), which spells none of their letters by escapes."""
     there = set(_ESCAPE.findall(raw))
+    escaped_twice = _ESCAPED_TWICE.findall(raw) if b"\\\\" in there else []
     for escape in _LETTERED_ESCAPES:
         if escape[:2] in there:
             raw = raw.replace(escape, b" ")
-    return raw.translate(_WORDS_ONLY).decode("ascii")
+    return b" ".join([raw, *escaped_twice]).translate(_WORDS_ONLY).decode("ascii")
 
 
 def runs_of(text: bytes) -> str:
@@ -95,7 +102,7 @@ def wanted(query: Query, models: Iterable[str]) -> Wanted:
             words[f'"{word}"' + ("*" if prefix else "")] = None
         for match in _RUN.finditer(term.text):
             if len(match[0]) < _SHORT:
-                short[match[0]] = None
+                short[match[0].translate(_AS_INDEXED)] = None
             runs.update((f'"{match[0][at : at + _SHORT]}"', None) for at in range(len(match[0]) - _SHORT + 1))
     matching = {name for name in models if any(model in name for model in query.models)}
     for field, values in (("role", query.roles), ("kind", query.kinds), ("tool", query.tools), ("model", matching)):

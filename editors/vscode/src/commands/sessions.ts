@@ -138,7 +138,9 @@ function search({ crew, pages, sessions, report }: Parts): void {
   box.onDidAccept(() => {
     const hit = box.selectedItems[0]?.hit;
     box.hide();
-    if (hit !== undefined) pages.open(hit.session.id, sessionTitle(hit.session), hit.entryId);
+    if (hit === undefined) return;
+    const where = hit.kind === "header" ? undefined : hit.entryId; // the session's name was found, and no place in it
+    pages.open(hit.session.id, sessionTitle(hit.session), where);
   });
   box.onDidHide(() => {
     clearTimeout(timer);
