@@ -254,6 +254,28 @@ def test_the_name_that_a_session_was_created_with_is_found(ask: Ask) -> None:
     assert ask("version", logs) == []
 
 
+def test_pages_that_are_pasted_as_a_query(ask: Ask) -> None:
+    words = [f"w{at}_x" for at in range(3000)] + [f"call{at}()." for at in range(300)] + ["天气", "straße", "ends*"]
+    pasted, said = " ".join(words), " ".join(words).replace("ends*", "endswith")
+    log = log_of(of_message(said), of_message(said.replace("w17_x", "w17_xy")), of_message(said.replace("call17()", "xcall17()")))
+    assert [hit.entry_id for hit in ask(pasted, [log])] == [f"{1:08x}"]
+
+
+def test_a_search_can_be_stopped_between_the_terms_of_a_query(tmp_path: Path) -> None:
+    path = tmp_path / "2026-03-01_00000001.jsonl"
+    pasted = " ".join(f"call{at}()" for at in range(1000))
+    path.write_bytes(log_of(of_message(pasted)))
+    asked = 0
+
+    def keep_going() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 100
+
+    assert search(SessionManager(str(tmp_path)).list().sessions, pasted, keep_going=keep_going) == []
+    assert asked < 110
+
+
 LONG_AGO, YESTERDAY, TODAY = "2020-01-01T00:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z"
 MANY = [(LONG_AGO, "the parser is here among many other things")] * 600
 

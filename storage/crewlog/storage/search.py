@@ -9,8 +9,8 @@ import os
 import re
 import stat
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -19,7 +19,7 @@ from crewlog.storage import rawjson, times
 from crewlog.storage.ansi import without_escapes
 from crewlog.storage.entries import NotAnEntry, read_entry
 from crewlog.storage.messages import message_shape
-from crewlog.storage.query import Query, parse_query, term_pattern
+from crewlog.storage.query import WORD, Query, Term, parse_query, term_pattern
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
 from crewlog.storage.snapshot import THINKING_CHANGE, read_compaction
 
@@ -31,6 +31,8 @@ RANKED_OF_SESSION = 50
 """Those of one session among them, as long as others have any: a long session does not hide what is better elsewhere."""
 BLOCK = 64 << 10
 _HALF_LIFE_DAYS = 30
+_MANY = 60
+"""Words of a query; a snippet has not the room to show more."""
 
 
 class Hit(msgspec.Struct):
@@ -117,18 +119,18 @@ def search(
     wanted = parse_query(query)
     if wanted.empty:
         return []
-    matcher = _Matcher(wanted)
+    matcher = _Matcher(wanted, keep_going)
     newest = _Newest(max(RANKED, limit), times.parse_ns(times.now()) or 0)
     for info in sessions:
         if newest.has_room_for(info.updated):
             found = 0
-            for entry in _entries(info.path, places(info.path), matcher, keep_going):
+            for entry in _entries(info.path, places(info.path), matcher):
                 hit = matcher.match(info, entry)
                 if hit is None:
                     continue
                 if not newest.keep(hit, is_one_of_few=found < RANKED_OF_SESSION):
                     break
-                hit.snippet = snippet(hit.snippet, matcher.patterns)
+                hit.snippet = snippet(hit.snippet, matcher.first_patterns())
                 found += 1
         looked_at(info.path)
         if not keep_going():
@@ -170,13 +172,13 @@ class _Newest:
 _NEVER = -(2**63)
 
 
-def _entries(path: str, places: list[Place] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
+def _entries(path: str, places: list[Place] | None, matcher: _Matcher) -> Iterator[Entry]:
     """The entries that may match, from the last on."""
     if places == []:
         return
     try:
         for data, plain in _read_backwards(path, places):
-            if not keep_going():
+            if not matcher.keep_going():
                 return
             for line in matcher.lines(data, plain=plain):
                 try:
@@ -215,20 +217,46 @@ def _read_backwards(path: str, places: list[Place] | None) -> Iterator[tuple[byt
 class _Matcher:
     """Compares entries with a query."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, keep_going: Callable[[], bool]) -> None:
+        self.keep_going = keep_going
         self._query = query
+        self._patterns: dict[Term, re.Pattern[str]] = {}
         self._newest = times.parse_ns(times.now()) or 0
-        self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)
+        self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)[:_MANY]
         self._with_slash = any(b"/" in text for text in self._plain)
         self._caseless = all(text.lower() == text.upper() for text in self._plain)
 
-    @cached_property
-    def patterns(self) -> list[re.Pattern[str]]:
-        return [term_pattern(term) for term in self._query.terms]
+    def first_patterns(self) -> list[re.Pattern[str]]:
+        """Enough of them to mark what is found in a snippet."""
+        return [self._pattern(term) for term in self._query.terms[:_MANY]]
+
+    def _pattern(self, term: Term) -> re.Pattern[str]:
+        if term not in self._patterns:
+            self._patterns[term] = term_pattern(term)
+        return self._patterns[term]
+
+    def _counts(self, folded: str) -> list[int] | None:
+        """How often each term is in a text; None where one is not. Pages may be pasted as a query: their words are counted together,
+        and between the others it is asked whether to go on.
+        """
+        terms = self._query.terms
+        words = Counter(WORD.findall(folded)) if len(terms) > _MANY else None
+        counts = []
+        for term in terms:
+            if words is not None and not term.prefix and WORD.fullmatch(term.text):
+                count = words[term.text]
+            elif not self.keep_going():
+                return None
+            else:
+                count = len(self._pattern(term).findall(folded)) if term.text in folded else 0
+            if not count:
+                return None
+            counts.append(count)
+        return counts
 
     def lines(self, data: bytes, *, plain: bool) -> Iterator[bytes]:
-        """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
-        allows. `plain`: whether it is known that they are not spelled oddly.
+        """Those of some lines, as they are in the file, that may match, from the last on: they hold the terms, in any spelling that JSON
+        allows. Of many terms the longest tell enough. `plain`: whether it is known that they are not spelled oddly.
         """
         if not self._plain or (not plain and is_spelled_oddly(data)) or (self._with_slash and b"\\/" in data):
             yield from (line for line in reversed(data.split(b"\n")) if line)
@@ -261,11 +289,8 @@ class _Matcher:
             return None
         if query.models and not any(model in model_of(entry).casefold() for model in query.models):
             return None
-        folded = found.text.casefold()
-        if not all(term.text in folded for term in query.terms):
-            return None
-        counts = [len(pattern.findall(folded)) for pattern in self.patterns]
-        if not all(counts):
+        counts = self._counts(found.text.casefold())
+        if counts is None:
             return None
         age_days = max(0, self._newest - (moment or 0)) / 86_400e9
         relevance = sum(math.log1p(count) for count in counts) + 1 / (1 + len(found.text) / 1000)
