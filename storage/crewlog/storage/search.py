@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import heapq
 import math
@@ -11,6 +12,7 @@ import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -448,16 +450,35 @@ def model_of(entry: Entry) -> str:
 def snippet(text: str, patterns: list[re.Pattern[str]]) -> str:
     """The text around the first word found, on one line, every word found between « and »."""
     folded = text.casefold()
-    if len(folded) != len(text):  # casefold changed the length (ß): offsets are only good in the folded text
-        text = folded
-    first = min((match.start() for pattern in patterns if (match := pattern.search(folded))), default=0)
+    found = (match.start() for pattern in patterns if (match := pattern.search(folded)))
+    first = _unfolded(text, folded, min(found, default=0))
     start = max(0, first - SNIPPET // 3)
-    end = min(len(text), start + SNIPPET)
-    spans = sorted({match.span() for pattern in patterns for match in pattern.finditer(folded, start, end)})
-    out, at = ["…" if start else ""], start
-    for left, right in spans:
-        if left >= at:
-            out += [text[at:left], "«", text[left:right], "»"]
-            at = right
-    out += [text[at:end], "…" if end < len(text) else ""]
+    shown = text[start : start + SNIPPET]
+    begin = start if len(folded) == len(text) else len(text[:start].casefold())
+    ends = list(accumulate((len(char.casefold()) for char in shown), initial=begin))  # of the characters, where they are in the folded text
+    out, at = ["…" if start else ""], 0
+    for left, right in sorted(_spans(folded, patterns, begin, ends[-1])):
+        first_shown, last_shown = bisect.bisect_right(ends, left) - 1, min(bisect.bisect_left(ends, right), len(shown))
+        if first_shown >= at:
+            out += [shown[at:first_shown], "«", shown[first_shown:last_shown], "»"]
+            at = last_shown
+    out += [shown[at:], "…" if start + SNIPPET < len(text) else ""]
     return re.sub(r"\s+", " ", "".join(out)).strip()
+
+
+def _spans(folded: str, patterns: list[re.Pattern[str]], start: int, end: int) -> set[tuple[int, int]]:
+    """What is found from `start` on and begins before `end`: it may go on behind it."""
+    found: set[tuple[int, int]] = set()
+    for pattern in patterns:
+        for match in pattern.finditer(folded, start):
+            if match.start() >= end:
+                break
+            found.add(match.span())
+    return found
+
+
+def _unfolded(text: str, folded: str, at: int) -> int:
+    """Where the character stands in a text of which casefolding made the one at `at`: it makes two or three of some (ß)."""
+    if len(folded) == len(text):
+        return at
+    return bisect.bisect_right(range(len(text)), at, key=lambda stop: len(text[:stop].casefold())) - 1
