@@ -11,7 +11,7 @@ import re
 import stat
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
@@ -123,22 +123,27 @@ def search(
         return []
     matcher = _Matcher(wanted, keep_going)
     newest = _Newest(max(RANKED, limit), times.parse_ns(times.now()) or 0)
+    unfinished: list[tuple[SessionInfo, Hit]] = []
     for info in sessions:
-        if newest.has_room_for(info.updated):
-            found = 0
-            for entry in _entries(info.path, places(info.path), matcher):
-                hit = matcher.match(info, entry)
-                if hit is None:
-                    continue
-                if not newest.keep(hit, is_one_of_few=found < RANKED_OF_SESSION):
+        if newest.has_room_for(info.updated, is_one_of_few=True):
+            for found, hit in enumerate(matcher.hits(info, places(info.path)), 1):
+                if not newest.keep(hit, is_one_of_few=True):
                     break
-                hit.snippet = snippet(hit.snippet, matcher.first_patterns())
-                found += 1
+                if found == RANKED_OF_SESSION:
+                    unfinished.append((info, hit))
+                    break
         looked_at(info.path)
         if not keep_going():
             break
-    hits = newest.hits()
-    return [*sorted(hits[:RANKED], key=lambda hit: -hit.score), *hits[RANKED:]][:limit]
+    for info, last in unfinished:
+        if newest.has_room_for(last.timestamp, is_one_of_few=False):
+            hits = matcher.hits(info, places(info.path))
+            if any(hit.entry_id == last.entry_id for hit in hits):  # from where it was left
+                for hit in hits:
+                    if not newest.keep(hit, is_one_of_few=False):
+                        break
+    kept = newest.hits()
+    return [*sorted(kept[:RANKED], key=lambda hit: -hit.score), *kept[RANKED:]][:limit]
 
 
 class _Newest:
@@ -150,9 +155,9 @@ class _Newest:
         self._kept: list[tuple[bool, int, int, Hit]] = []
         self._seen = 0
 
-    def has_room_for(self, timestamp: str) -> bool:
+    def has_room_for(self, timestamp: str, *, is_one_of_few: bool) -> bool:
         """Whether a hit of this time may be kept."""
-        return len(self._kept) < self._most or (True, self._moment(timestamp), -self._seen) > self._kept[0][:3]
+        return len(self._kept) < self._most or (is_one_of_few, self._moment(timestamp), -self._seen) > self._kept[0][:3]
 
     def keep(self, hit: Hit, *, is_one_of_few: bool) -> bool:
         """Whether there was room for it."""
@@ -172,23 +177,6 @@ class _Newest:
 
 
 _NEVER = -(2**63)
-
-
-def _entries(path: str, places: list[Place] | None, matcher: _Matcher) -> Iterator[Entry]:
-    """The entries that may match, from the last on."""
-    if places == []:
-        return
-    try:
-        for data, plain in _read_backwards(path, places):
-            if not matcher.keep_going():
-                return
-            for line in matcher.lines(data, plain=plain):
-                try:
-                    yield read_entry(line)
-                except NotAnEntry:
-                    continue  # doctor names it
-    except OSError:
-        return  # it went away since it was listed
 
 
 def _read_backwards(path: str, places: list[Place] | None) -> Iterator[tuple[bytes, bool]]:
@@ -220,7 +208,7 @@ class _Matcher:
     """Compares entries with a query."""
 
     def __init__(self, query: Query, keep_going: Callable[[], bool]) -> None:
-        self.keep_going = keep_going
+        self._keep_going = keep_going
         self._query = query
         self._patterns: dict[Term, re.Pattern[str]] = {}
         self._newest = times.parse_ns(times.now()) or 0
@@ -228,9 +216,23 @@ class _Matcher:
         self._with_slash = any(b"/" in text for text in self._plain)
         self._caseless = all(text.lower() == text.upper() for text in self._plain)
 
-    def first_patterns(self) -> list[re.Pattern[str]]:
-        """Enough of them to mark what is found in a snippet."""
-        return [self._pattern(term) for term in self._query.terms[:_MANY]]
+    def hits(self, info: SessionInfo, places: list[Place] | None) -> Iterator[Hit]:
+        """In a session, from the last on."""
+        if places == []:
+            return
+        try:
+            for data, plain in _read_backwards(info.path, places):
+                if not self._keep_going():
+                    return
+                for line in self._lines(data, plain=plain):
+                    try:
+                        hit = self._match(info, read_entry(line))
+                    except NotAnEntry:
+                        continue  # doctor names it
+                    if hit is not None:
+                        yield hit
+        except OSError:
+            return  # it went away since it was listed
 
     def _pattern(self, term: Term) -> re.Pattern[str]:
         if term not in self._patterns:
@@ -247,7 +249,7 @@ class _Matcher:
         for term in terms:
             if words is not None and not term.prefix and WORD.fullmatch(term.text):
                 count = words[term.text]
-            elif not self.keep_going():
+            elif not self._keep_going():
                 return None
             else:
                 count = len(self._pattern(term).findall(folded)) if term.text in folded else 0
@@ -256,7 +258,7 @@ class _Matcher:
             counts.append(count)
         return counts
 
-    def lines(self, data: bytes, *, plain: bool) -> Iterator[bytes]:
+    def _lines(self, data: bytes, *, plain: bool) -> Iterator[bytes]:
         """Those of some lines, as they are in the file, that may match, from the last on: they hold the terms, in any spelling that JSON
         allows. Of many terms the longest tell enough. `plain`: whether it is known that they are not spelled oddly.
         """
@@ -272,8 +274,7 @@ class _Matcher:
                 yield data[start : end if end >= 0 else None]
             at = lowered.rfind(self._plain[0], 0, start)
 
-    def match(self, info: SessionInfo, entry: Entry) -> Hit | None:
-        """The hit's `snippet` is the whole text still."""
+    def _match(self, info: SessionInfo, entry: Entry) -> Hit | None:
         query = self._query
         if query.kinds and entry.kind.casefold() not in query.kinds:
             return None
@@ -297,7 +298,14 @@ class _Matcher:
         age_days = max(0, self._newest - (moment or 0)) / 86_400e9
         relevance = sum(math.log1p(count) for count in counts) + 1 / (1 + len(found.text) / 1000)
         score = relevance * (0.5 + 0.5 * 0.5 ** (age_days / _HALF_LIFE_DAYS))
-        return Hit(info, entry.id, entry.kind, entry.timestamp, found.text, round(score, 6))
+        return Hit(
+            info,
+            entry.id,
+            entry.kind,
+            entry.timestamp,
+            snippet(found.text, [self._pattern(term) for term in query.terms[:_MANY]]),
+            round(score, 6),
+        )
 
 
 def is_spelled_oddly(data: bytes) -> bool:
@@ -454,16 +462,22 @@ def snippet(text: str, patterns: list[re.Pattern[str]]) -> str:
     first = _unfolded(text, folded, min(found, default=0))
     start = max(0, first - SNIPPET // 3)
     shown = text[start : start + SNIPPET]
-    begin = start if len(folded) == len(text) else len(text[:start].casefold())
-    ends = list(accumulate((len(char.casefold()) for char in shown), initial=begin))  # of the characters, where they are in the folded text
+    ends = _ends(text, folded, start, shown)
     out, at = ["…" if start else ""], 0
-    for left, right in sorted(_spans(folded, patterns, begin, ends[-1])):
+    for left, right in sorted(_spans(folded, patterns, ends[0], ends[-1])):
         first_shown, last_shown = bisect.bisect_right(ends, left) - 1, min(bisect.bisect_left(ends, right), len(shown))
         if first_shown >= at:
             out += [shown[at:first_shown], "«", shown[first_shown:last_shown], "»"]
             at = last_shown
     out += [shown[at:], "…" if start + SNIPPET < len(text) else ""]
     return re.sub(r"\s+", " ", "".join(out)).strip()
+
+
+def _ends(text: str, folded: str, start: int, shown: str) -> Sequence[int]:
+    """Where in the folded text the characters that are shown begin, and where the last one ends."""
+    if len(folded) == len(text):
+        return range(start, start + len(shown) + 1)
+    return list(accumulate((len(char.casefold()) for char in shown), initial=len(text[:start].casefold())))
 
 
 def _spans(folded: str, patterns: list[re.Pattern[str]], start: int, end: int) -> set[tuple[int, int]]:
