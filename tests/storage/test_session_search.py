@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -252,6 +253,67 @@ def test_the_name_that_a_session_was_created_with_is_found(ask: Ask) -> None:
         (hit,) = ask(query, logs)
         assert (hit.kind, hit.entry_id, hit.snippet.replace("«", "").replace("»", "")) == ("header", "h0", "the needle")
     assert ask("version", logs) == []
+
+
+def test_pages_that_are_pasted_as_a_query(ask: Ask) -> None:
+    words = [f"w{at}_x" for at in range(3000)] + [f"call{at}()." for at in range(300)] + ["天气", "straße", "ends*"]
+    pasted, said = " ".join(words), " ".join(words).replace("ends*", "endswith")
+    log = log_of(of_message(said), of_message(said.replace("w17_x", "w17_xy")), of_message(said.replace("call17()", "xcall17()")))
+    assert [hit.entry_id for hit in ask(pasted, [log])] == [f"{1:08x}"]
+
+
+def test_a_search_can_be_stopped_between_the_terms_of_a_query(tmp_path: Path) -> None:
+    path = tmp_path / "2026-03-01_00000001.jsonl"
+    pasted = " ".join(f"call{at}()" for at in range(1000))
+    path.write_bytes(log_of(of_message(pasted)))
+    asked = 0
+
+    def keep_going() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 100
+
+    assert search(SessionManager(str(tmp_path)).list().sessions, pasted, keep_going=keep_going) == []
+    assert asked < 110
+
+
+@pytest.mark.parametrize("before", ["", "intro ", "so und groß " * 40, "ŉ" * 500 + " "], ids=["first", "near", "far", "far by folding"])
+@pytest.mark.parametrize("after", ["", " and so on " * 40], ids=["last", "not last"])
+@pytest.mark.parametrize(
+    ("query", "said", "marked"),
+    [
+        ("straße", "Die Straße nach Norden", "Die «Straße» nach Norden"),
+        ("STRASSE norden", "Die Straße nach Norden", "Die «Straße» nach «Norden»"),
+        ("stras*", "Die Straße nach Norden", "Die «Straß»e nach Norden"),
+        ("ﬁnd", "find", "«find»"),
+        ("istanbul*", "ISTANBUL İstanbul", "«ISTANBUL» İstanbul"),
+        ("天", "今天天气", "今«天»«天»气"),
+        ("pars parser", "pars parsers parser", "«pars» parsers «parser»"),
+        ('"a  b"', "a  b", "«a b»"),
+    ],
+)
+def test_a_snippet_is_the_text_as_it_is(ask: Ask, before: str, after: str, query: str, said: str, marked: str) -> None:
+    (hit,) = ask(query, [log_of(of_message(before + said + after))])
+    assert marked in hit.snippet
+    assert re.sub(r"\s+", " ", hit.snippet).replace("«", "").replace("»", "").strip("…") in re.sub(r"\s+", " ", before + said + after)
+    assert len(hit.snippet) < 200
+
+
+@pytest.mark.parametrize("before", ["", "intro ", "und so groß weiter " * 20])
+def test_a_long_phrase_is_marked_as_far_as_it_is_shown(ask: Ask, before: str) -> None:
+    phrase = (
+        "TypeError: Cannot read properties of undefined (reading 'map') at Object.<anonymous> (/home/me/src/Table.tsx:123:45) ß and so on"
+    )
+    (hit,) = ask(f'"{phrase}"', [log_of(of_message(f"{before}{phrase} for ever"))])
+    assert "«TypeError: Cannot read properties of undefined (reading 'map')" in hit.snippet
+    assert hit.snippet.endswith("»…")
+    assert len(hit.snippet) < 200
+
+
+def test_a_word_that_is_cut_off_in_a_snippet_is_not_marked_as_another(ask: Ask) -> None:
+    for length in range(60, 130):
+        (hit,) = ask("par", [log_of(of_message(f"par {'x' * length} parser parser"))])
+        assert hit.snippet.count("«") == 1
 
 
 LONG_AGO, YESTERDAY, TODAY = "2020-01-01T00:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T12:00:00Z"

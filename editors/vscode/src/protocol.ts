@@ -418,7 +418,7 @@ export interface Deleted {
   deleted: boolean;
 }
 
-/** `query`: words that must all be there; `limit`: hits at the most. */
+/** `query`: words that must all be there; `limit`: hits at the most: a higher one adds some behind the others. */
 export interface SessionSearchParams {
   query: string;
   cwd?: string | null;
@@ -437,7 +437,7 @@ export interface SearchHit {
   score: number;
 }
 
-/** The best hits first. */
+/** The best hits first, of the 500 newest that match (no more than 50 of a session while others have any); then the next newest. */
 export interface SearchResult {
   hits: SearchHit[];
 }

@@ -233,7 +233,7 @@ class SessionMethods:
     ) -> wire.SearchResult:
         """Full text over all that was said.
 
-        `query`: words that must all be there; `limit`: hits at the most.
+        `query`: words that must all be there; `limit`: hits at the most: a higher one adds some behind the others.
 
         Raises `StorageFailed`.
         """

@@ -161,7 +161,7 @@ class SessionFork(Params):
 
 
 class SessionSearch(MayTakeLong):
-    """`query`: words that must all be there; `limit`: hits at the most."""
+    """`query`: words that must all be there; `limit`: hits at the most: a higher one adds some behind the others."""
 
     query: str
     cwd: str | None = None

@@ -109,7 +109,7 @@ class Deleted(Wire):
 
 
 class SearchResult(Wire):
-    """The best hits first."""
+    """The best hits first, of the 500 newest that match (no more than 50 of a session while others have any); then the next newest."""
 
     hits: list[records.SearchHit]
 

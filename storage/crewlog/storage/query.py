@@ -14,6 +14,9 @@ from crewlog.storage.ansi import without_escapes
 
 _TOKEN = re.compile(r'(?:(?P<key>role|kind|tool|model|after|before):)?(?:"(?P<phrase>[^"]*)"?|(?P<word>\S+))', re.IGNORECASE)
 
+WORD = re.compile("[0-9a-z_]+")
+"""In a casefolded text."""
+
 
 class Term(msgspec.Struct, frozen=True):
     """A text to be found, case ignored. `prefix`: it may go on; otherwise a word must end where it ends."""

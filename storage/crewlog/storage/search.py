@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import heapq
 import math
@@ -9,8 +10,9 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -19,7 +21,7 @@ from crewlog.storage import rawjson, times
 from crewlog.storage.ansi import without_escapes
 from crewlog.storage.entries import NotAnEntry, read_entry
 from crewlog.storage.messages import message_shape
-from crewlog.storage.query import Query, parse_query, term_pattern
+from crewlog.storage.query import WORD, Query, Term, parse_query, term_pattern
 from crewlog.storage.records import Entry, EntryKind, SessionInfo
 from crewlog.storage.snapshot import THINKING_CHANGE, read_compaction
 
@@ -31,6 +33,8 @@ RANKED_OF_SESSION = 50
 """Those of one session among them, as long as others have any: a long session does not hide what is better elsewhere."""
 BLOCK = 64 << 10
 _HALF_LIFE_DAYS = 30
+_MANY = 60
+"""Words of a query; a snippet has not the room to show more."""
 
 
 class Hit(msgspec.Struct):
@@ -117,24 +121,29 @@ def search(
     wanted = parse_query(query)
     if wanted.empty:
         return []
-    matcher = _Matcher(wanted)
+    matcher = _Matcher(wanted, keep_going)
     newest = _Newest(max(RANKED, limit), times.parse_ns(times.now()) or 0)
+    unfinished: list[tuple[SessionInfo, Hit]] = []
     for info in sessions:
-        if newest.has_room_for(info.updated):
-            found = 0
-            for entry in _entries(info.path, places(info.path), matcher, keep_going):
-                hit = matcher.match(info, entry)
-                if hit is None:
-                    continue
-                if not newest.keep(hit, is_one_of_few=found < RANKED_OF_SESSION):
+        if newest.has_room_for(info.updated, is_one_of_few=True):
+            for found, hit in enumerate(matcher.hits(info, places(info.path)), 1):
+                if not newest.keep(hit, is_one_of_few=True):
                     break
-                hit.snippet = snippet(hit.snippet, matcher.patterns)
-                found += 1
+                if found == RANKED_OF_SESSION:
+                    unfinished.append((info, hit))
+                    break
         looked_at(info.path)
         if not keep_going():
             break
-    hits = newest.hits()
-    return [*sorted(hits[:RANKED], key=lambda hit: -hit.score), *hits[RANKED:]][:limit]
+    for info, last in unfinished:
+        if newest.has_room_for(last.timestamp, is_one_of_few=False):
+            hits = matcher.hits(info, places(info.path))
+            if any(hit.entry_id == last.entry_id for hit in hits):  # from where it was left
+                for hit in hits:
+                    if not newest.keep(hit, is_one_of_few=False):
+                        break
+    kept = newest.hits()
+    return [*sorted(kept[:RANKED], key=lambda hit: -hit.score), *kept[RANKED:]][:limit]
 
 
 class _Newest:
@@ -146,9 +155,9 @@ class _Newest:
         self._kept: list[tuple[bool, int, int, Hit]] = []
         self._seen = 0
 
-    def has_room_for(self, timestamp: str) -> bool:
+    def has_room_for(self, timestamp: str, *, is_one_of_few: bool) -> bool:
         """Whether a hit of this time may be kept."""
-        return len(self._kept) < self._most or (True, self._moment(timestamp), -self._seen) > self._kept[0][:3]
+        return len(self._kept) < self._most or (is_one_of_few, self._moment(timestamp), -self._seen) > self._kept[0][:3]
 
     def keep(self, hit: Hit, *, is_one_of_few: bool) -> bool:
         """Whether there was room for it."""
@@ -168,23 +177,6 @@ class _Newest:
 
 
 _NEVER = -(2**63)
-
-
-def _entries(path: str, places: list[Place] | None, matcher: _Matcher, keep_going: Callable[[], bool]) -> Iterator[Entry]:
-    """The entries that may match, from the last on."""
-    if places == []:
-        return
-    try:
-        for data, plain in _read_backwards(path, places):
-            if not keep_going():
-                return
-            for line in matcher.lines(data, plain=plain):
-                try:
-                    yield read_entry(line)
-                except NotAnEntry:
-                    continue  # doctor names it
-    except OSError:
-        return  # it went away since it was listed
 
 
 def _read_backwards(path: str, places: list[Place] | None) -> Iterator[tuple[bytes, bool]]:
@@ -215,20 +207,60 @@ def _read_backwards(path: str, places: list[Place] | None) -> Iterator[tuple[byt
 class _Matcher:
     """Compares entries with a query."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, keep_going: Callable[[], bool]) -> None:
+        self._keep_going = keep_going
         self._query = query
+        self._patterns: dict[Term, re.Pattern[str]] = {}
         self._newest = times.parse_ns(times.now()) or 0
-        self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)
+        self._plain = sorted((term.text.encode() for term in query.terms if is_plain(term.text)), key=len, reverse=True)[:_MANY]
         self._with_slash = any(b"/" in text for text in self._plain)
         self._caseless = all(text.lower() == text.upper() for text in self._plain)
 
-    @cached_property
-    def patterns(self) -> list[re.Pattern[str]]:
-        return [term_pattern(term) for term in self._query.terms]
+    def hits(self, info: SessionInfo, places: list[Place] | None) -> Iterator[Hit]:
+        """In a session, from the last on."""
+        if places == []:
+            return
+        try:
+            for data, plain in _read_backwards(info.path, places):
+                if not self._keep_going():
+                    return
+                for line in self._lines(data, plain=plain):
+                    try:
+                        hit = self._match(info, read_entry(line))
+                    except NotAnEntry:
+                        continue  # doctor names it
+                    if hit is not None:
+                        yield hit
+        except OSError:
+            return  # it went away since it was listed
 
-    def lines(self, data: bytes, *, plain: bool) -> Iterator[bytes]:
-        """Those of some lines, as they are in the file, that may match, from the last on: they hold all terms, in any spelling that JSON
-        allows. `plain`: whether it is known that they are not spelled oddly.
+    def _pattern(self, term: Term) -> re.Pattern[str]:
+        if term not in self._patterns:
+            self._patterns[term] = term_pattern(term)
+        return self._patterns[term]
+
+    def _counts(self, folded: str) -> list[int] | None:
+        """How often each term is in a text; None where one is not. Pages may be pasted as a query: their words are counted together,
+        and between the others it is asked whether to go on.
+        """
+        terms = self._query.terms
+        words = Counter(WORD.findall(folded)) if len(terms) > _MANY else None
+        counts = []
+        for term in terms:
+            if words is not None and not term.prefix and WORD.fullmatch(term.text):
+                count = words[term.text]
+            elif not self._keep_going():
+                return None
+            else:
+                count = len(self._pattern(term).findall(folded)) if term.text in folded else 0
+            if not count:
+                return None
+            counts.append(count)
+        return counts
+
+    def _lines(self, data: bytes, *, plain: bool) -> Iterator[bytes]:
+        """Those of some lines, as they are in the file, that may match, from the last on: they hold the terms, in any spelling that JSON
+        allows. Of many terms the longest tell enough. `plain`: whether it is known that they are not spelled oddly.
         """
         if not self._plain or (not plain and is_spelled_oddly(data)) or (self._with_slash and b"\\/" in data):
             yield from (line for line in reversed(data.split(b"\n")) if line)
@@ -242,8 +274,7 @@ class _Matcher:
                 yield data[start : end if end >= 0 else None]
             at = lowered.rfind(self._plain[0], 0, start)
 
-    def match(self, info: SessionInfo, entry: Entry) -> Hit | None:
-        """The hit's `snippet` is the whole text still."""
+    def _match(self, info: SessionInfo, entry: Entry) -> Hit | None:
         query = self._query
         if query.kinds and entry.kind.casefold() not in query.kinds:
             return None
@@ -261,16 +292,20 @@ class _Matcher:
             return None
         if query.models and not any(model in model_of(entry).casefold() for model in query.models):
             return None
-        folded = found.text.casefold()
-        if not all(term.text in folded for term in query.terms):
-            return None
-        counts = [len(pattern.findall(folded)) for pattern in self.patterns]
-        if not all(counts):
+        counts = self._counts(found.text.casefold())
+        if counts is None:
             return None
         age_days = max(0, self._newest - (moment or 0)) / 86_400e9
         relevance = sum(math.log1p(count) for count in counts) + 1 / (1 + len(found.text) / 1000)
         score = relevance * (0.5 + 0.5 * 0.5 ** (age_days / _HALF_LIFE_DAYS))
-        return Hit(info, entry.id, entry.kind, entry.timestamp, found.text, round(score, 6))
+        return Hit(
+            info,
+            entry.id,
+            entry.kind,
+            entry.timestamp,
+            snippet(found.text, [self._pattern(term) for term in query.terms[:_MANY]]),
+            round(score, 6),
+        )
 
 
 def is_spelled_oddly(data: bytes) -> bool:
@@ -423,16 +458,41 @@ def model_of(entry: Entry) -> str:
 def snippet(text: str, patterns: list[re.Pattern[str]]) -> str:
     """The text around the first word found, on one line, every word found between « and »."""
     folded = text.casefold()
-    if len(folded) != len(text):  # casefold changed the length (ß): offsets are only good in the folded text
-        text = folded
-    first = min((match.start() for pattern in patterns if (match := pattern.search(folded))), default=0)
+    found = (match.start() for pattern in patterns if (match := pattern.search(folded)))
+    first = _unfolded(text, folded, min(found, default=0))
     start = max(0, first - SNIPPET // 3)
-    end = min(len(text), start + SNIPPET)
-    spans = sorted({match.span() for pattern in patterns for match in pattern.finditer(folded, start, end)})
-    out, at = ["…" if start else ""], start
-    for left, right in spans:
-        if left >= at:
-            out += [text[at:left], "«", text[left:right], "»"]
-            at = right
-    out += [text[at:end], "…" if end < len(text) else ""]
+    shown = text[start : start + SNIPPET]
+    ends = _ends(text, folded, start, shown)
+    out, at = ["…" if start else ""], 0
+    for left, right in sorted(_spans(folded, patterns, ends[0], ends[-1])):
+        first_shown, last_shown = bisect.bisect_right(ends, left) - 1, min(bisect.bisect_left(ends, right), len(shown))
+        if first_shown >= at:
+            out += [shown[at:first_shown], "«", shown[first_shown:last_shown], "»"]
+            at = last_shown
+    out += [shown[at:], "…" if start + SNIPPET < len(text) else ""]
     return re.sub(r"\s+", " ", "".join(out)).strip()
+
+
+def _ends(text: str, folded: str, start: int, shown: str) -> Sequence[int]:
+    """Where in the folded text the characters that are shown begin, and where the last one ends."""
+    if len(folded) == len(text):
+        return range(start, start + len(shown) + 1)
+    return list(accumulate((len(char.casefold()) for char in shown), initial=len(text[:start].casefold())))
+
+
+def _spans(folded: str, patterns: list[re.Pattern[str]], start: int, end: int) -> set[tuple[int, int]]:
+    """What is found from `start` on and begins before `end`: it may go on behind it."""
+    found: set[tuple[int, int]] = set()
+    for pattern in patterns:
+        for match in pattern.finditer(folded, start):
+            if match.start() >= end:
+                break
+            found.add(match.span())
+    return found
+
+
+def _unfolded(text: str, folded: str, at: int) -> int:
+    """Where the character stands in a text of which casefolding made the one at `at`: it makes two or three of some (ß)."""
+    if len(folded) == len(text):
+        return at
+    return bisect.bisect_right(range(len(text)), at, key=lambda stop: len(text[:stop].casefold())) - 1

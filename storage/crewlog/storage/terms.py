@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from crewlog.storage.query import Query
+from crewlog.storage.query import WORD, Query
 
 _SHORT = 3
 """Characters below which a run cannot be found by trigrams."""
@@ -32,7 +32,6 @@ _LETTERED_ESCAPES = (b"\\\\", b"\\n", b"\\t", b"\\r", b"\\u003c", b"\\u003e", b"
 """In this order: what is behind an escaped backslash begins no escape with it."""
 _ESCAPED_TWICE = re.compile(rb"\\\\(?:[bfnrt]|u003[ce]|u0026)([0-9A-Za-z_]+)")
 """A word behind an escape of JSON in a string of JSON, which a tool's result may be: it is a word without the escape's letter too."""
-_WORD = re.compile("[0-9a-z_]+")
 _RUN = re.compile("[^\x00-\x7f\ud800-\udfff]+")
 """Surrogates are no text that SQLite knows; they end a run in what is indexed too."""
 
@@ -96,7 +95,7 @@ def wanted(query: Query, models: Iterable[str]) -> Wanted:
     runs: dict[str, None] = {}
     short: dict[str, None] = {}
     for term in query.terms:
-        for match in _WORD.finditer(term.text):
+        for match in WORD.finditer(term.text):
             word = match[0][:_LONGEST_WORD]
             prefix = len(word) < len(match[0]) or (term.prefix and match.end() == len(term.text))
             words[f'"{word}"' + ("*" if prefix else "")] = None

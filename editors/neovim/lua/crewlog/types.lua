@@ -349,7 +349,7 @@
 ---@class crewlog.Deleted
 ---@field deleted boolean
 
---- `query`: words that must all be there; `limit`: hits at the most.
+--- `query`: words that must all be there; `limit`: hits at the most: a higher one adds some behind the others.
 ---@class crewlog.params.SessionSearch
 ---@field query string
 ---@field cwd? string|nil
@@ -366,7 +366,7 @@
 ---@field snippet string
 ---@field score number
 
---- The best hits first.
+--- The best hits first, of the 500 newest that match (no more than 50 of a session while others have any); then the next newest.
 ---@class crewlog.SearchResult
 ---@field hits crewlog.SearchHit[]
 
