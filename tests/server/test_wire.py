@@ -139,6 +139,7 @@ def test_no_params_and_null_are_no_fields(client: RawClient) -> None:
         ("session/list", {"limit": 0}, "$.limit"),
         ("session/list", {"limit": "5"}, "$.limit"),
         ("session/list", {"cursor": "nonsense"}, "$.cursor"),
+        ("session/list", {"cursor": "W1tb" * 10_000}, "$.cursor"),  # 30,000 brackets
         ("session/list", {"cwd": "relative"}, "$.cwd"),
         ("session/list", {"cwd": ""}, "$.cwd"),
         ("session/create", {"cwd": "/a\0b"}, "$.cwd"),

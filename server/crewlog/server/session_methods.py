@@ -95,7 +95,7 @@ def _write_cursor(info: SessionInfo) -> str:
 def _read_cursor(cursor: str) -> tuple[int, str, str]:
     try:
         return msgspec.convert(json.loads(base64.urlsafe_b64decode(cursor)), tuple[int, str, str])
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, RecursionError, msgspec.MsgspecError):
         raise InvalidParams("$.cursor", "pass on the nextCursor of the page before, unchanged") from None
 
 
