@@ -124,7 +124,7 @@ HOSTILE = "\x1b]0;owned\x07\x9b31m\u202egnp.exe"
         ["sessions", "show", "last", "--limit", "9"],
         ["sessions", "show", "last", "--json"],
         ["sessions", "list"],
-        ["sessions", "search", "owned"],
+        ["sessions", "search", "exe"],
         ["history", "list"],
         ["history", "list", "--json"],
         ["plans", "show", "evil"],
