@@ -348,6 +348,15 @@ def test_a_higher_limit_adds_hits_behind_the_others(ask: Ask) -> None:
     assert len(set(pages[-1])) == 1200
 
 
+def test_entries_of_one_id_are_found_once_each(ask: Ask) -> None:
+    """What a damaged log has, also where a session is looked at again for what it has beyond its few newest."""
+    log = session_of(0, *[(TODAY, f"parser number{at}") for at in range(120)])
+    doubled = re.sub(rb'"id": "0000006e"', b'"id": "00000047"', log)  # the 11th from the end bears the id of the 50th
+    assert doubled != log
+    hits = ask("parser", [doubled], 500)
+    assert len({hit.snippet for hit in hits}) == len(hits) == 120
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

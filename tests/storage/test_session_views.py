@@ -228,18 +228,19 @@ SET: list[tuple[str, dict[str, object]]] = [
 def test_a_field_that_is_null_is_one_that_was_not_set(manager: SessionManager, kind: str, data: dict[str, object], field: str) -> None:
     """As Go reads it. What is told of the state is whole then: no field in it that is null."""
 
-    def state(last: dict[str, object]) -> tuple[object, ...]:
+    def state(last: dict[str, object]) -> tuple[dict[str, object], tuple[object, ...]]:
+        """The goal, and all else."""
         store = manager.create("/x", name="first name")
         for told in (data, last):
             store.append([NewEntry(kind, json.dumps(told).encode())])
         found = store.snapshot()
         plan = (found.plan_phase, found.plan_slug, found.plan_pre_mode)
         messages = [json.loads(bytes(raw))["content"] for raw in found.messages]
-        return found.provider, found.model, found.reasoning_effort, plan, json.loads(bytes(found.goal)), messages
+        return json.loads(bytes(found.goal)), (found.provider, found.model, found.reasoning_effort, plan, messages)
 
-    without = state({name: value for name, value in data.items() if name != field})
-    assert state({**data, field: None}) == without
-    assert None not in without[4].values()  # type: ignore[attr-defined]
+    goal, others = state({**data, field: None})
+    assert (goal, others) == state({name: value for name, value in data.items() if name != field})
+    assert None not in goal.values()
 
 
 @pytest.mark.parametrize(("field", "name"), [("name", "first name"), ("other", "n")])

@@ -138,7 +138,7 @@ def search(
     for info, last in unfinished:
         if newest.has_room_for(last.timestamp, is_one_of_few=False):
             hits = matcher.hits(info, places(info.path))
-            if any(hit.entry_id == last.entry_id for hit in hits):  # from where it was left
+            if last in hits:  # they go on from where they were left
                 for hit in hits:
                     if not newest.keep(hit, is_one_of_few=False):
                         break
