@@ -12,7 +12,8 @@ from crewlog.storage.entries import Head, NotAnEntry, read_entry
 from crewlog.storage.listing import SessionSummary, SummaryState
 from crewlog.storage.log import Block, Line
 from crewlog.storage.records import Entry, EntryKind
-from crewlog.storage.search import SEARCHED, is_spelled_oddly, model_of, search_text
+from crewlog.storage.search import is_spelled_oddly
+from crewlog.storage.search_text import SEARCHED, model_of, search_text
 from crewlog.storage.stats import SessionUsage, UsageCounter, may_count
 from crewlog.storage.terms import mark, runs_of, words_of, words_of_json
 
