@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +34,23 @@ while message := read():
     body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
     sys.stdout.buffer.write(b"Content-Length: %%d\\r\\n\\r\\n" %% len(body) + body)
     sys.stdout.buffer.flush()
+"""
+
+SECOND_LOOK_IS_SLOW = """
+import json, subprocess, sys, time
+server = subprocess.Popen([%r, "serve"], stdin=subprocess.PIPE)
+looks = 0
+while header := sys.stdin.buffer.readline():
+    sys.stdin.buffer.readline()
+    body = sys.stdin.buffer.read(int(header.split(b":")[1]))
+    if json.loads(body).get("method") == "task/get":
+        looks += 1
+        if looks == 2:
+            time.sleep(1)
+    server.stdin.write(header + b"\\r\\n" + body)
+    server.stdin.flush()
+server.stdin.close()
+sys.exit(server.wait())
 """
 
 
@@ -183,6 +201,34 @@ def test_a_server_that_is_killed_is_started_again(vim: Editor, agent: Client) ->
     vim.wait_for_row("#2 Second")
     seen = list(vim.lua("return _G.seen"))
     assert seen.index("CrewlogDisconnected") < seen.index("CrewlogConnected")
+
+
+def test_what_is_typed_as_soon_as_a_task_is_there_stays(start: Start, agent: Client, tmp_path: Path) -> None:
+    """While the server started, the task was asked for more than once."""
+    agent.task.create("board", "One")
+    program = shutil.which("crewlog")
+    vim = start(path=crewlog(tmp_path / "bin", SECOND_LOOK_IS_SLOW % program))
+    vim.command("edit crewlog://task/board/1")
+    vim.wait("it is loaded", lambda: vim.lines()[0] == "---")
+    vim.nvim.current.buffer[1] = "subject: Two"
+    time.sleep(1.5)
+    assert vim.lines()[1] == "subject: Two"
+    vim.command("write")
+    task = agent.task.get("board", "1")
+    assert task is not None
+    assert task.subject == "Two"
+
+
+def test_a_task_that_could_not_be_loaded_is_there_when_the_server_is(start: Start, agent: Client, tmp_path: Path) -> None:
+    agent.task.create("board", "One")
+    vim = start(setup='{ cmd = { "/no/such/crewlog", "serve" } }')
+    vim.command("edit crewlog://task/board/1")
+    vim.wait_notified("cannot be run")
+    assert vim.lines() == [""]
+    vim.lua('require("crewlog").setup({})')
+    vim.command("Crewlog restart")
+    vim.wait("it is loaded", lambda: vim.lines()[:2] == ["---", "subject: One"])
+    assert not vim.nvim.current.buffer.options["modified"]
 
 
 def test_requests_of_a_server_that_died_are_answered_with_an_error(vim: Editor) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -197,6 +200,25 @@ def test_a_megabyte(vim: Editor, agent: Client) -> None:
     assert task is not None
     assert task.status == "completed"
     assert task.subject == big
+
+
+def test_a_save_that_takes_long_can_be_interrupted(edited: Editor, agent: Client) -> None:
+    """It waits for as long as it takes; who does not want to wait is told that nobody knows."""
+    pid = edited.server_pid()
+    edited.nvim.current.buffer[1] = "subject: Mend it"
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        edited.keys(":write<CR>")
+        time.sleep(1)
+        edited.keys("<C-c>")
+        edited.wait_notified("interrupted before the server answered task/get; nothing was saved")
+        assert modified(edited)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    edited.command("write")
+    task = agent.task.get("board", "1")
+    assert task is not None
+    assert task.subject == "Mend it"
 
 
 def test_bytes_that_are_no_text_are_not_sent(edited: Editor, agent: Client) -> None:

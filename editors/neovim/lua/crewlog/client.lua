@@ -369,6 +369,8 @@ function M.request(method, params, done)
 end
 
 --- Asks, and waits for the answer while events go on. For scripts and for `:w`, which must not return before.
+---
+--- An error has `data.kind` "timeout" or "interrupted" (by CTRL-C) when it was not waited for any longer: it may be done all the same.
 ---@param method crewlog.Method
 ---@param params? table
 ---@param timeout? integer milliseconds, 10 s by default
@@ -379,13 +381,17 @@ function M.request_sync(method, params, timeout)
   local cancel = M.request(method, params, function(err, result)
     answer = { err = err, result = result }
   end)
-  if not vim.wait(timeout or 10000, function()
+  local answered, why = vim.wait(timeout or 10000, function()
     return answer ~= nil
-  end, 2) then
-    cancel()
-    return rpc.error(("the server did not answer %s in time"):format(method), "timeout"), nil
+  end, 2)
+  if answered then
+    return answer.err, answer.result
   end
-  return answer.err, answer.result
+  cancel()
+  if why == -2 then
+    return rpc.error(("interrupted before the server answered %s"):format(method), "interrupted"), nil
+  end
+  return rpc.error(("the server did not answer %s in time"):format(method), "timeout"), nil
 end
 
 --- The process id and the like, for `:checkhealth`.

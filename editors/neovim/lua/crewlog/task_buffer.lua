@@ -13,11 +13,13 @@ local M = {}
 local api = vim.api
 
 local LONG_LINE = 10000 -- bytes
+local AS_LONG_AS_IT_TAKES = 2 ^ 31 - 1 -- milliseconds; CTRL-C ends it
 
 ---@class crewlog.Draft
 ---@field list_id string
 ---@field id string "new" for one that is not there yet
 ---@field base crewlog.TaskFields what the user began with
+---@field state "loading"|"loaded"|"failed" before it is loaded, nothing can be typed
 ---@field told? boolean that it was changed by somebody else
 
 ---@type table<integer, crewlog.Draft>
@@ -26,6 +28,22 @@ M.drafts = {}
 ---@param message string
 local function complain(message)
   vim.notify("crewlog: " .. message, vim.log.levels.ERROR)
+end
+
+--- Of an error of what should have been saved.
+---@param err crewlog.Error
+---@param in_doubt string where it may have been saved all the same
+local function complain_unsaved(err, in_doubt)
+  local is_in_doubt = vim.list_contains({ "disconnected", "interrupted" }, vim.tbl_get(err, "data", "kind"))
+  complain(err.message .. "; " .. (is_in_doubt and in_doubt or "nothing was saved"))
+end
+
+---@param method crewlog.Method
+---@param params table
+---@return crewlog.Error? err
+---@return any result
+local function ask(method, params)
+  return client.request_sync(method, params, AS_LONG_AS_IT_TAKES)
 end
 
 ---@param buf integer
@@ -64,9 +82,34 @@ local function first_fill(buf, fields)
 end
 
 ---@param buf integer
+---@param draft crewlog.Draft
+---@param task crewlog.Task
+local function loaded(buf, draft, task)
+  draft.state, draft.base = "loaded", form.fields(task)
+  first_fill(buf, draft.base)
+  store.emit("CrewlogTaskLoaded", { buf = buf, listId = draft.list_id, id = draft.id })
+end
+
+--- What comes first fills the buffer, this answer or a change that is told: what came second would undo what the user has typed since.
+---@param buf integer
+---@param draft crewlog.Draft
+local function load(buf, draft)
+  draft.state = "loading"
+  client.request("task/get", { listId = draft.list_id, id = draft.id }, function(err, task)
+    if M.drafts[buf] ~= draft or draft.state ~= "loading" then
+      return
+    elseif task then
+      return loaded(buf, draft, task)
+    end
+    draft.state = "failed"
+    complain(err and err.message or ("there is no task #%s in %s"):format(text.one_line(draft.id, 30), text.one_line(draft.list_id, 60)))
+  end)
+end
+
+---@param buf integer
 function M.read(buf)
   local _, list_id, id = names.parse(api.nvim_buf_get_name(buf))
-  local draft = { list_id = list_id, id = id, base = form.fields(nil) }
+  local draft = { list_id = list_id, id = id, base = form.fields(nil), state = "loading" } ---@type crewlog.Draft
   M.drafts[buf] = draft
   vim.bo[buf].buftype, vim.bo[buf].swapfile, vim.bo[buf].bufhidden = "acwrite", false, "hide"
   vim.bo[buf].fileformat = "unix"
@@ -79,6 +122,7 @@ function M.read(buf)
   })
   vim.bo[buf].filetype = "markdown"
   if id == "new" then
+    draft.state = "loaded"
     first_fill(buf, draft.base)
     vim.bo[buf].modified = false
     if api.nvim_get_current_buf() == buf then
@@ -87,18 +131,7 @@ function M.read(buf)
     return
   end
   vim.bo[buf].modifiable = false
-  client.request("task/get", { listId = list_id, id = id }, function(err, task)
-    if M.drafts[buf] ~= draft then
-      return
-    elseif err then
-      return complain(err.message)
-    elseif not task then
-      return complain(("there is no task #%s in %s"):format(text.one_line(id, 30), text.one_line(list_id, 60)))
-    end
-    draft.base = form.fields(task)
-    first_fill(buf, draft.base)
-    store.emit("CrewlogTaskLoaded", { buf = buf, listId = list_id, id = id })
-  end)
+  load(buf, draft)
 end
 
 --- Shows the task as it is now beside the user's text, and lets the next `:w` save over it.
@@ -152,9 +185,9 @@ local function create(buf, draft, fields, tick)
     blockedBy = #fields.blockedBy > 0 and fields.blockedBy or nil,
     blocks = #fields.blocks > 0 and fields.blocks or nil,
   }
-  local err, task = client.request_sync("task/create", params)
+  local err, task = ask("task/create", params)
   if err then
-    return complain(err.message)
+    return complain_unsaved(err, "it may have been added: look before :w adds it again")
   end
   draft.id, draft.base = task.id, form.fields(task)
   vim.bo[buf].modified = false
@@ -162,7 +195,7 @@ local function create(buf, draft, fields, tick)
   -- Status and owner are no part of a new task; they come second, and stay in the buffer where they are refused.
   local change = form.merge(draft.base, fields, draft.base)
   if next(change) then
-    local err2, changed = client.request_sync("task/update", vim.tbl_extend("force", change, { listId = draft.list_id, id = task.id }))
+    local err2, changed = ask("task/update", vim.tbl_extend("force", change, { listId = draft.list_id, id = task.id }))
     if err2 then
       vim.bo[buf].modified = true
       return complain(("#%s was added, but %s"):format(task.id, err2.message))
@@ -190,7 +223,7 @@ function M.write(buf, force)
   elseif draft.id == "new" then
     return create(buf, draft, mine, tick)
   end
-  local err, task = client.request_sync("task/get", { listId = draft.list_id, id = draft.id })
+  local err, task = ask("task/get", { listId = draft.list_id, id = draft.id })
   if err then
     return complain(err.message .. "; nothing was saved")
   elseif not task then
@@ -213,9 +246,9 @@ function M.write(buf, force)
     end
   end
   if next(change) then
-    err, task = client.request_sync("task/update", vim.tbl_extend("force", change, { listId = draft.list_id, id = draft.id }))
+    err, task = ask("task/update", vim.tbl_extend("force", change, { listId = draft.list_id, id = draft.id }))
     if err then
-      return complain(err.message .. "; nothing was saved")
+      return complain_unsaved(err, "it may have been saved, :w makes sure")
     end
   end
   saved(buf, draft, task, tick)
@@ -230,7 +263,11 @@ local function on_change(data)
         return task.id == draft.id
       end)
       local gone = vim.list_contains(data.removed or {}, draft.id)
-      if task and not vim.bo[buf].modified and not vim.deep_equal(form.fields(task), draft.base) then
+      if draft.state ~= "loaded" then
+        if task then
+          loaded(buf, draft, task)
+        end
+      elseif task and not vim.bo[buf].modified and not vim.deep_equal(form.fields(task), draft.base) then
         draft.base = form.fields(task)
         fill(buf, draft.base)
       elseif (gone or (task and not vim.deep_equal(form.fields(task), draft.base))) and not draft.told then
@@ -243,8 +280,10 @@ local function on_change(data)
 end
 
 client.on_ready(function(watched)
-  for _, draft in pairs(watched and {} or M.drafts) do
-    if draft.id ~= "new" then
+  for buf, draft in pairs(watched and {} or M.drafts) do
+    if draft.state == "failed" then
+      load(buf, draft)
+    elseif draft.state == "loaded" and draft.id ~= "new" then
       client.request("task/get", { listId = draft.list_id, id = draft.id }, function(err, task)
         if not err then
           on_change({ listId = draft.list_id, changed = { task }, removed = task and {} or { draft.id } })
